@@ -1,0 +1,86 @@
+# bundlec: recipes in, GitOps bundles out. `make help` lists the targets.
+#
+# Everything runs from .venv, a virtual environment in this tree; its packages are pinned with hashes. A target that only
+# compiles installs the four runtime packages; tests and linters bring theirs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := .tools
+
+# Custom resource definitions that tests validate emitted objects against, if a checkout of them lies beside this tree.
+BUNDLEC_CRDS ?= $(abspath $(wildcard ../shared/crds))
+export BUNDLEC_CRDS
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Console scripts hold the tree's path: a tree that was moved, or whose interpreter is gone, is set up anew.
+ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.path 2>/dev/null),$(CURDIR))
+STALE := stale
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev bundle list regenerate check test lint bench tools lock clean stale
+# pip runs share one environment, so targets run one after the other even with -j.
+.NOTPARALLEL:
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(VENV)/.runtime ## create .venv with the runtime packages and the `bundlec` command
+
+dev: $(VENV)/.dev ## add the packages that tests and linters need
+
+bundle: $(VENV)/.runtime ## compile one bundle: RECIPE=name [DEPLOYERS="a b"] [PROFILE=key=value] [OUT=dir]
+	@test -n '$(RECIPE)' || { echo 'usage: make bundle RECIPE=name [DEPLOYERS="argocd flux"] [PROFILE=key=value] [OUT=dir]   (make list prints the names)' >&2; exit 2; }
+	@$(BIN)/bundlec build '$(RECIPE)' $(foreach d,$(DEPLOYERS),--deployer '$(d)') $(foreach p,$(PROFILE),--profile '$(p)') $(if $(OUT),--out '$(OUT)')
+
+list: $(VENV)/.runtime ## recipes and bundles that can be compiled
+	@$(BIN)/bundlec list
+
+regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/
+	@$(BIN)/bundlec build --all
+
+check: $(VENV)/.runtime ## fail when out/ is not what the sources compile to
+	@$(BIN)/bundlec build --all --check
+
+test: $(VENV)/.dev tools ## all tests, in parallel [ARGS="-k name"]
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, shellcheck of the emitted scripts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict compiler
+	@scripts=$$(find out .ci -type f \( -name '*.sh' -o -path '*/lib/*' -o -path '.ci/run' \) -print 2>/dev/null | LC_ALL=C sort); \
+	if [ -n "$$scripts" ]; then echo "shellcheck: $$(echo "$$scripts" | wc -l) scripts" && echo "$$scripts" | tr '\n' '\0' | xargs -0 $(BIN)/shellcheck -x; fi
+
+bench: $(VENV)/.dev ## measured times and memory beside their budgets
+	$(BIN)/python tests/bench/bench.py
+
+tools: $(VENV)/.dev ## helm 3 and 4, kubectl, shellcheck into .tools/bin, for tests (HELMFILE=1 also builds helmfile, with Go)
+	@$(BIN)/python tests/tools/fetch.py $(if $(HELMFILE),--build)
+
+lock: $(VENV)/.dev ## resolve the pinned requirements*.txt anew
+	$(BIN)/python tests/tools/lock.py
+
+clean: ## remove what make created (not out/)
+	rm -rf $(VENV) $(TOOLS) .bundlec .pytest_cache .mypy_cache .ruff_cache .hypothesis bundlec.egg-info build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.path: $(STALE)
+	@command -v '$(PYTHON)' >/dev/null || { echo 'bundlec needs Python 3.11 or newer: no `$(PYTHON)` on PATH (make PYTHON=/path/to/python3.12 ...)' >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "bundlec needs Python 3.11 or newer: $(PYTHON) is $$('$(PYTHON)' --version 2>&1) (make PYTHON=/path/to/python3.12 ...)" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import venv, ensurepip' 2>/dev/null || { echo 'the venv module of $(PYTHON) is missing (Debian, Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
+	@rm -rf $(VENV)
+	@'$(PYTHON)' -m venv $(VENV)
+	@printf '%s' '$(CURDIR)' > $@
+
+$(VENV)/.runtime: requirements.txt pyproject.toml $(VENV)/.path
+	@echo 'setting up .venv (runtime packages)' >&2
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
+	@echo 'setting up .venv (test and lint packages)' >&2
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements-dev.txt
+	@touch $@
