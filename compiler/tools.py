@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -98,10 +99,8 @@ def run(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     # The group has the number of its first process, which has not been waited for: it cannot be somebody else's yet.
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _shown(argv: Sequence[str]) -> str:
