@@ -6,6 +6,7 @@ types. Positions live beside it, addressed by the path of a node, and are only l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,8 +33,8 @@ class Document:
     """One parsed YAML document of one source file.
 
     `file` is the POSIX path relative to the workspace root. `marks` holds four integers per node in document order
-    (key line, key column, value line, value column; root and list items repeat the value's position as the key's), which
-    is compact enough to cache and is only unfolded when a position is asked for.
+    (key line, key column, value line, value column; root and list items repeat the value's position as the key's),
+    which is compact enough to cache and is only unfolded when a position is asked for.
     """
 
     file: str
@@ -112,3 +113,21 @@ def dotted(path: Path) -> str:
         else:
             text += f".{step}" if text else step
     return text
+
+
+_STEP = re.compile(r'\["([^"]*)"\]|\[([0-9]+)\]|\.([^.\[\]"]+)')
+
+
+def parse_path(text: str) -> Path:
+    """The inverse of `dotted`: `a.b`, `a["b.c/d"]`, `a[0]` as steps; "" is the root. Raises ValueError otherwise."""
+    rest = f".{text}" if text and not text.startswith("[") else text
+    steps: list[str | int] = []
+    at = 0
+    while at < len(rest):
+        match = _STEP.match(rest, at)
+        if match is None:
+            raise ValueError(f'`{text}` is not a dotted path such as `driver.rdma.enabled` or `labels["a.b/c"]`')
+        quoted, index, plain = match.groups()
+        steps.append(int(index) if index is not None else plain if plain is not None else quoted)
+        at = match.end()
+    return tuple(steps)
