@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from compiler.errors import Diagnostic
 from compiler.source import Document, Origin, Path
 
 Until: TypeAlias = Literal["applied", "api", "ready"]
@@ -458,6 +459,18 @@ class Catalog:
     mixins: Mapping[str, Mixin]
 
 
+@dataclass(frozen=True)
+class Flags:
+    """What the command line adds to a bundle entry. It wins over every file.
+
+    `set` holds (component or alias, value path, value), in the order given; `deployers` None keeps the bundle's.
+    """
+
+    profile: Mapping[str, str] = field(default_factory=dict)
+    deployers: tuple[str, ...] | None = None
+    set: tuple[tuple[str, Path, Any], ...] = ()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Settings of one bundle (bundlec.yaml merged with the bundle entry and the flags)
 
@@ -821,7 +834,7 @@ class Plan:
     preflight: tuple[PreflightCheck, ...]
     examples: tuple[tuple[str, str], ...]  # (file name, YAML text)
     satisfied: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     accelerated_selector: str = ""
 
     @property

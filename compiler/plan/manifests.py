@@ -1,0 +1,280 @@
+"""Renders the manifests of a recipe into labelled, namespaced objects.
+
+Nothing renders unless a ref or the component lists it. Static files come parsed from the catalog; `*.j2` files are Jinja2
+(StrictUndefined, sandboxed). Either way the result is data, checked here and dumped again by the emitters.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compiler import predicates, yamlio
+from compiler.errors import Collector, UserError
+from compiler.model import CRITERIA, PIECES, Facts, KubeObject, ManifestRef, Piece, Recipe, ResolvedComponent
+from compiler.plan.scope import namespaced
+from compiler.source import Document, Origin, Path, Span, dotted
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+CRITICAL_CLASSES = ("system-node-critical", "system-cluster-critical")
+
+
+class Renderer:
+    """Renders templates with one environment per compilation; `render` is the only door to Jinja2 for manifests."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._environment: SandboxedEnvironment | None = None
+
+    def context(self, component: ResolvedComponent) -> Mapping[str, Any]:
+        """What a template sees: values, inputs, recipe, component."""
+        profile = self._recipe.profile
+        return {
+            "values": component.values,
+            "inputs": self._recipe.inputs,
+            "recipe": {
+                "name": self._recipe.name,
+                "bundle": self._recipe.bundle,
+                "criteria": {key: self._recipe.criteria.get(key, "") for key in CRITERIA},
+                "profile": {profile.name: profile.value} if profile else {},
+            },
+            "component": {
+                "name": component.name,
+                "namespace": component.namespace,
+                "version": component.version or "",
+            },
+        }
+
+    def render(self, text: str, file: str, component: ResolvedComponent, collector: Collector) -> str | None:
+        """The rendered text, or None after recording BC3007."""
+        import jinja2
+
+        try:
+            template = self._env().from_string(text)
+            return template.render(self.context(component))
+        except jinja2.TemplateSyntaxError as error:
+            collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1))
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, UserError) as error:
+            line = _template_line(error)
+            collector.error(
+                "BC3007",
+                f"`{component.name}` cannot render this template: {error}",
+                Span(file, line, 1 if line else 0),
+                fix="declare the value with a default in the component's values.yaml, or correct the expression",
+            )
+        return None
+
+    def _env(self) -> SandboxedEnvironment:
+        if self._environment is None:
+            from jinja2 import StrictUndefined
+            from jinja2.sandbox import SandboxedEnvironment
+
+            env = SandboxedEnvironment(
+                undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
+            )
+            env.filters["to_yaml"] = lambda value: yamlio.dump(value).rstrip("\n")
+            env.filters["to_json"] = lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            env.filters["b64encode"] = lambda value: base64.b64encode(str(value).encode()).decode()
+            self._environment = env
+        return self._environment
+
+
+def _template_line(error: BaseException) -> int:
+    """The line of the template in which `error` was raised; 0 when it cannot be told."""
+    line = 0
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def render(recipe: Recipe, facts: Facts, collector: Collector) -> dict[str, dict[Piece, tuple[KubeObject, ...]]]:
+    """Component name -> piece -> objects. A piece is present when it has files or a quota, even if nothing renders.
+
+    Records BC3007 (template), BC3008 (not an object), BC3009 (two of one identity), BC3013 (null).
+    """
+    renderer = Renderer(recipe)
+    scopes = {
+        (crd.group, crd.kind): crd.scope == "Namespaced"
+        for component in recipe.components.values()
+        for crd in component.component.crds
+    }
+    result: dict[str, dict[Piece, tuple[KubeObject, ...]]] = {}
+    seen: dict[tuple[str, str, str, str], KubeObject] = {}
+    for component in recipe.enabled():
+        pieces: dict[Piece, tuple[KubeObject, ...]] = {}
+        for piece in PIECES:
+            refs = component.manifests.get(piece, ())
+            quota = piece == "pre" and _wants_quota(component, facts)
+            if not refs and not quota:
+                continue
+            objects: list[KubeObject] = [_quota(component, recipe)] if quota else []
+            for ref in refs:
+                if ref.when is not None and not predicates.evaluate(ref.when, facts):
+                    continue
+                for document in _documents(renderer, component, ref, collector):
+                    made = _object(document, component, piece, recipe, scopes, collector)
+                    if made is not None:
+                        objects.append(made)
+            for made in objects:
+                first = seen.setdefault(made.identity, made)
+                if first is not made:
+                    collector.error(
+                        "BC3009",
+                        f"{made.kind} {_place(made)} is rendered twice",
+                        made.origin,
+                        fix="keep it in one file; two components may not own one object",
+                        notes=[(first.origin or Span(first.source), "the other one")],
+                    )
+            pieces[piece] = tuple(objects)
+        result[component.name] = pieces
+    return result
+
+
+def examples(recipe: Recipe, facts: Facts, collector: Collector) -> tuple[tuple[str, str], ...]:
+    """(file name, YAML text) of the examples that the enabled components offer under this recipe, sorted by name."""
+    renderer = Renderer(recipe)
+    found: dict[str, str] = {}
+    for component in recipe.enabled():
+        for ref in component.component.examples:
+            if ref.when is not None and not predicates.evaluate(ref.when, facts):
+                continue
+            documents = [d.data for d in _documents(renderer, component, ref, collector)]
+            name = ref.file.rsplit("/", 1)[-1].removesuffix(".j2")
+            found[name] = yamlio.dump_all(documents)
+    return tuple(sorted(found.items()))
+
+
+def _documents(
+    renderer: Renderer, component: ResolvedComponent, ref: ManifestRef, collector: Collector
+) -> Iterator[Document]:
+    source = component.component.manifest_sources.get(ref.file)
+    if source is None:
+        collector.error(
+            "BC1206",
+            f"component `{component.name}` has no manifest `{ref.file}`",
+            ref.origin,
+            fix="paths are relative to the component's folder",
+        )
+        return
+    if source.documents is not None:
+        yield from source.documents
+        return
+    text = renderer.render(source.text, source.file, component, collector)
+    if text is None:
+        return
+    try:
+        yield from yamlio.load_all(text, source.file)
+    except UserError as error:
+        for found in error.diagnostics:
+            where = f" (line {found.span.line} of the rendered text)" if found.span else ""
+            collector.error("BC3007", f"renders to YAML that is refused: {found.message}{where}", Span(source.file), fix=found.fix)
+
+
+def _object(
+    document: Document,
+    component: ResolvedComponent,
+    piece: Piece,
+    recipe: Recipe,
+    scopes: Mapping[tuple[str, str], bool],
+    collector: Collector,
+) -> KubeObject | None:
+    """The document as an object of ours: checked, in a namespace, labelled. Never touches the document's data."""
+    data = document.data
+    problem = _malformed(data)
+    if problem:
+        collector.error("BC3008", f"not a Kubernetes object: {problem}", document.at())
+        return None
+    for path in _nulls(data):
+        collector.error("BC3013", f"null at `{dotted(path)}`", document.at(path), fix="leave the key out")
+    metadata = dict(data["metadata"])
+    made = KubeObject(data, component.name, piece, document.file)
+    in_namespace = scopes.get((made.group, made.kind), namespaced(made.group, made.kind))
+    if in_namespace:
+        metadata.setdefault("namespace", component.namespace)
+    elif in_namespace is False:
+        metadata.pop("namespace", None)
+    metadata["labels"] = _labels(component, recipe, metadata.get("labels", {}))
+    return KubeObject({**data, "metadata": metadata}, component.name, piece, document.file, document.at())
+
+
+def _malformed(data: Any) -> str | None:
+    """Why `data` is no object that an API server takes, or None."""
+    if not isinstance(data, dict):
+        return "the document is no mapping"
+    for key in ("apiVersion", "kind"):
+        if not isinstance(data.get(key), str) or not data[key]:
+            return f"`{key}` must be a string"
+    metadata = data.get("metadata")
+    if not isinstance(metadata, dict):
+        return "`metadata` is missing"
+    name = metadata.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 253:
+        return f"`metadata.name` must be a DNS name in lower case, not {name!r}"
+    for key in ("labels", "annotations"):
+        for word, value in (metadata.get(key) or {}).items():
+            if not isinstance(value, str):
+                return f"`metadata.{key}.{word}` must be a string, quote it"
+    return None
+
+
+def _nulls(data: Any, at: Path = ()) -> Iterator[Path]:
+    if data is None:
+        yield at
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from _nulls(value, (*at, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _nulls(value, (*at, index))
+
+
+def _labels(component: ResolvedComponent, recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **given,
+        "app.kubernetes.io/name": given.get("app.kubernetes.io/name", component.name),
+        "app.kubernetes.io/part-of": recipe.bundle,
+        "bundlec.dev/bundle": recipe.bundle,
+        "bundlec.dev/component": component.name,
+    }
+
+
+def _wants_quota(component: ResolvedComponent, facts: Facts) -> bool:
+    wanted = component.component.critical_pods
+    return wanted is not None and predicates.evaluate(wanted, facts)
+
+
+def _quota(component: ResolvedComponent, recipe: Recipe) -> KubeObject:
+    """Admits pods of the system-*-critical classes, which some clouds refuse outside kube-system without a quota."""
+    data = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {
+            "name": "gcp-critical-pods",
+            "namespace": component.namespace,
+            "labels": _labels(component, recipe, {}),
+        },
+        "spec": {
+            "hard": {"pods": "1000"},
+            "scopeSelector": {
+                "matchExpressions": [
+                    {"scopeName": "PriorityClass", "operator": "In", "values": list(CRITICAL_CLASSES)},
+                ],
+            },
+        },
+    }
+    origin: Origin = component.component.origin.down("criticalPods")
+    return KubeObject(data, component.name, "pre", component.component.origin.document.file, origin)
+
+
+def _place(made: KubeObject) -> str:
+    return f"{made.namespace}/{made.name}" if made.namespace else made.name

@@ -1,0 +1,109 @@
+"""The steps of planning, in order. Each lives in the module that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from compiler.errors import Collector
+from compiler.facts import facts as facts_of
+from compiler.model import ComponentPlan, Plan, Recipe
+from compiler.plan import apis, edges, manifests, namespaces, order, preflight, rules
+from compiler.plan.apis import ApiEdge
+from compiler.plan.edges import Declared
+from compiler.plan.gates import Binder
+from compiler.plan.releases import ReleaseBuilder, release_id
+from compiler.source import Origin, Span
+
+
+def plan(recipe: Recipe) -> Plan:
+    """The plan of a recipe: rendered, checked, ordered, gated.
+
+    Raises UserError with every finding: BC3001 missing dependency, BC3002 cycle, BC3003 missing API, BC3004 conflict, BC3005
+    two owners of a CRD, BC3006 assertion, BC3007-BC3009 and BC3013 manifests, BC3010 namespaces, BC3012 class, BC3014
+    run-time API that nobody asks for, BC3015 nothing to wait for.
+    """
+    collector = Collector()
+    facts = facts_of(recipe)
+    rendered = manifests.render(recipe, facts, collector)
+    examples = manifests.examples(recipe, facts, collector)
+    objects = tuple(o for pieces in rendered.values() for made in pieces.values() for o in made)
+    with_objects = replace(facts, objects=tuple((o.component, o.data) for o in objects))
+    rules.check(recipe, with_objects, objects, collector)
+    owned = namespaces.namespaces(recipe, objects, collector)
+    declared, satisfied = edges.declared(recipe, facts, collector)
+    required = apis.api_edges(recipe, rendered, facts, collector)
+
+    binder = Binder(recipe, rendered, facts)
+    builder = ReleaseBuilder(recipe, rendered, facts, binder, collector)
+    empty = {c.name for c in recipe.enabled() if builder.empty(c.name)}
+    waits = _component_waits(declared, required, empty)
+    names = [c.name for c in recipe.enabled()]
+    ordered = order.order(names, waits)
+    if len(ordered) < len(names):
+        _report_cycle(names, waits, declared, required, collector)
+        collector.raise_if_failed()
+    releases, release_edges = builder.build(ordered, declared, required)
+    collector.raise_if_failed()
+
+    levels = order.levels(ordered, waits)
+    components = recipe.components
+    idle = tuple(
+        f"{edge.dependant} needs {edge.provider}, which applies nothing here: nothing waits for it"
+        for edge in declared
+        if edge.provider in empty
+    )
+    return Plan(
+        recipe=recipe,
+        namespaces=owned,
+        components=tuple(
+            ComponentPlan(
+                name,
+                tuple(release_id(name, piece) for piece in builder.pieces(name)),
+                binder.by_id(components[name], components[name].component.health or components[name].component.checks),
+                levels[name],
+            )
+            for name in ordered
+        ),
+        releases=releases,
+        edges=release_edges,
+        preflight=preflight.preflight(recipe, binder),
+        examples=examples,
+        satisfied=(*satisfied, *idle),
+        warnings=collector.warnings,
+        accelerated_selector=preflight.ACCELERATED_SELECTOR,
+    )
+
+
+def _component_waits(
+    declared: Sequence[Declared], required: Sequence[ApiEdge], empty: set[str]
+) -> Mapping[str, frozenset[str]]:
+    """dependant -> providers, over components; what applies nothing neither waits nor is waited for."""
+    result: dict[str, set[str]] = {}
+    for edge in (*declared, *required):
+        if edge.dependant != edge.provider and not {edge.dependant, edge.provider} & empty:
+            result.setdefault(edge.dependant, set()).add(edge.provider)
+    return {name: frozenset(providers) for name, providers in result.items()}
+
+
+def _report_cycle(
+    names: Iterable[str],
+    waits: Mapping[str, frozenset[str]],
+    declared: Sequence[Declared],
+    required: Sequence[ApiEdge],
+    collector: Collector,
+) -> None:
+    cycle = order.shortest_cycle(names, waits)
+    notes: list[tuple[Origin | Span, str]] = []
+    for dependant, provider in zip(cycle, cycle[1:], strict=False):
+        for edge in (*declared, *required):
+            if (edge.dependant, edge.provider) == (dependant, provider):
+                notes.append((edge.reason.origin or Span(""), f"{dependant} waits for {provider}: {edge.reason.text}"))
+                break
+    collector.error(
+        "BC3002",
+        "components wait for each other: " + " -> ".join(cycle),
+        notes[0][0] if notes else None,
+        fix="remove one of these dependencies",
+        notes=notes,
+    )

@@ -1,0 +1,210 @@
+"""From components and their edges to releases and theirs: pieces, direct needs, gates.
+
+An edge lands on the provider's last piece (on its chart for `api`), starts at the dependant's first, and skips pieces
+that render nothing: those are emitted, so that what they held is pruned, but nothing waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from compiler import predicates
+from compiler.errors import Collector
+from compiler.model import (
+    PIECES,
+    Crd,
+    Edge,
+    Facts,
+    Gate,
+    GateCheck,
+    KubeObject,
+    Piece,
+    Reason,
+    Recipe,
+    Release,
+    ResolvedComponent,
+    Until,
+)
+from compiler.plan.apis import ApiEdge, Rendered
+from compiler.plan.edges import Declared
+from compiler.plan.gates import Binder, merged, nothing_to_wait_for
+
+_RANK: Mapping[Until, int] = {"applied": 0, "api": 1, "ready": 2}
+
+
+@dataclass
+class _Wait:
+    """What is known of one (provider release, dependant release) pair while edges are gathered."""
+
+    until: Until = "applied"
+    reasons: list[Reason] = field(default_factory=list)
+    checks: list[GateCheck] = field(default_factory=list)
+
+    def add(self, until: Until, reason: Reason, checks: Iterable[GateCheck] = ()) -> None:
+        if _RANK[until] > _RANK[self.until]:
+            self.until = until
+        if reason.text not in [r.text for r in self.reasons]:
+            self.reasons.append(reason)
+        self.checks += checks
+
+
+class ReleaseBuilder:
+    """Builds the releases of a recipe in the given order of components."""
+
+    def __init__(self, recipe: Recipe, rendered: Rendered, facts: Facts, binder: Binder, collector: Collector) -> None:
+        self._recipe = recipe
+        self._rendered = rendered
+        self._facts = facts
+        self._binder = binder
+        self._collector = collector
+        self._waits: dict[str, dict[str, _Wait]] = {}
+
+    def build(
+        self, order: Iterable[str], declared: Iterable[Declared], apis: Iterable[ApiEdge]
+    ) -> tuple[tuple[Release, ...], tuple[Edge, ...]]:
+        """Releases in order of deployment and the edges between them, by dependant in that order.
+
+        Records BC3015 for an edge that asks for more than `applied` of a provider that declares nothing to look at.
+        """
+        names = list(order)
+        ids = [release_id(name, piece) for name in names for piece in self.pieces(name)]
+        for name in names:
+            self._join_pieces(name)
+        for edge in declared:
+            self._declare(edge)
+        for api in apis:
+            self._require(api)
+        place = {release: number for number, release in enumerate(ids)}
+        releases = tuple(self._release(name, piece, place) for name in names for piece in self.pieces(name))
+        edges = tuple(
+            Edge(provider, dependant, wait.until, tuple(sorted(wait.reasons, key=lambda r: (r.kind, r.text))))
+            for dependant in ids
+            for provider, wait in sorted(self._waits.get(dependant, {}).items(), key=lambda item: place[item[0]])
+        )
+        return releases, edges
+
+    def pieces(self, name: str) -> list[Piece]:
+        """The pieces that a component has, rendered or empty; the main one always."""
+        rendered = self._rendered.get(name, {})
+        return [piece for piece in PIECES if piece == "main" or piece in rendered]
+
+    def empty(self, name: str) -> bool:
+        """Whether a component applies nothing at all in this recipe."""
+        return not self._full(name)
+
+    def _full(self, name: str) -> list[Piece]:
+        """The pieces that apply something."""
+        component = self._recipe.components[name].component
+        rendered = self._rendered.get(name, {})
+        return [p for p in self.pieces(name) if rendered.get(p) or (p == "main" and component.chart is not None)]
+
+    def _wait(self, provider: str, dependant: str) -> _Wait:
+        return self._waits.setdefault(dependant, {}).setdefault(provider, _Wait())
+
+    def _join_pieces(self, name: str) -> None:
+        full = self._full(name)
+        for before, after in zip(full, full[1:], strict=False):
+            reason = Reason("piece", f"{release_id(name, after)} follows {release_id(name, before)}")
+            wait = self._wait(release_id(name, before), release_id(name, after))
+            component = self._recipe.components[name]
+            checks = self._binder.readiness(component, component.component.readiness_api) if after == "post" else ()
+            wait.add("api" if checks else "applied", reason, checks)
+
+    def _declare(self, edge: Declared) -> None:
+        dependant, provider = self._full(edge.dependant), self._full(edge.provider)
+        if not dependant or not provider:
+            return
+        target = self._recipe.components[edge.provider]
+        piece = provider[-1]
+        checks: tuple[GateCheck, ...] = ()
+        until = edge.until
+        if until == "ready":
+            checks = self._binder.readiness(target, target.component.readiness_ready)
+            if target.component.readiness_ready is None:
+                nothing_to_wait_for(edge.dependant, edge.provider, until, edge.reason.origin, self._collector)
+        elif until == "api":
+            piece = "main" if "main" in provider else piece
+            checks = self._api_checks(target, self._crds(target))
+            if not checks:
+                nothing_to_wait_for(edge.dependant, edge.provider, until, edge.reason.origin, self._collector)
+        if not checks:
+            until = "applied"  # every check was bound to something that this bundle does not render
+        self._wait(release_id(edge.provider, piece), release_id(edge.dependant, dependant[0])).add(until, edge.reason, checks)
+
+    def _require(self, edge: ApiEdge) -> None:
+        provider = self._recipe.components[edge.provider]
+        owner = self._recipe.components[self._crd_owner(edge)]
+        checks = [self._binder.established(owner, edge.crd)]
+        if edge.runtime:
+            checks += self._binder.readiness(owner, owner.component.readiness_ready)
+        else:
+            checks += self._binder.readiness(provider, provider.component.readiness_api)
+        first = edge.piece if edge.dependant == edge.provider else self._full(edge.dependant)[0]
+        wait = self._wait(release_id(edge.provider, edge.provider_piece), release_id(edge.dependant, first))
+        wait.add("ready" if edge.runtime else "api", edge.reason, checks)
+
+    def _crd_owner(self, edge: ApiEdge) -> str:
+        """Whose CRD it is: the creating custom resource of a run-time CRD may be another component's."""
+        for component in self._recipe.enabled():
+            if edge.crd in component.component.crds:
+                return component.name
+        return edge.provider
+
+    def _crds(self, component: ResolvedComponent) -> list[Crd]:
+        return [
+            crd
+            for crd in component.component.crds
+            if crd.source != "image" and (crd.when is None or predicates.evaluate(crd.when, self._facts))
+        ]
+
+    def _api_checks(self, component: ResolvedComponent, crds: Iterable[Crd]) -> tuple[GateCheck, ...]:
+        declared = self._binder.readiness(component, component.component.readiness_api)
+        return declared or tuple(self._binder.established(component, crd) for crd in crds)
+
+    def _release(self, name: str, piece: Piece, place: Mapping[str, int]) -> Release:
+        component = self._recipe.components[name]
+        spec = component.component
+        this = release_id(name, piece)
+        waits = self._waits.get(this, {})
+        providers = sorted(waits, key=lambda p: place[p])
+        gated = [p for p in providers if waits[p].checks]
+        chart = spec.chart if piece == "main" else None
+        objects = self._rendered.get(name, {}).get(piece, ())
+        crds = self._crds(component) if piece == "main" else []
+        if chart is not None and component.version is not None:
+            chart = type(chart)(chart.repository, chart.name, component.version)
+        last = (self._full(name) or ["main"])[-1]
+        before = self._binder.bind(component, spec.teardown.before)
+        return Release(
+            id=this,
+            component=name,
+            piece=piece,
+            namespace=component.namespace,
+            chart=chart,
+            values=component.chart_values if chart is not None else {},
+            objects=objects,
+            needs=tuple(providers),
+            gate=Gate(this, tuple(gated), merged(c for p in gated for c in waits[p].checks)) if gated else None,
+            install=spec.install,
+            crds_before=tuple(sorted(crd.name for crd in crds if crd.apply_before and crd.source == "crds")),
+            crd_upgrade="skip" if any((c.shared and not c.owner) or c.upgrade == "never" for c in crds) else "replace",
+            keep=_keeps(component, crds, objects),
+            drift=spec.drift if chart is not None else (),
+            teardown_before=tuple(
+                check for check in before if (piece == "main" if check.kind == "gone" else piece == last)
+            ),
+            stuck=spec.teardown.stuck if piece in ("main", last) else (),
+        )
+
+
+def _keeps(component: ResolvedComponent, crds: Iterable[Crd], objects: Iterable[KubeObject]) -> bool:
+    """Whether uninstalling this release would delete CRDs, and with them every custom resource of the cluster."""
+    if not component.component.teardown.keep_crds:
+        return False
+    return any(crd.source == "templates" for crd in crds) or any(o.kind == "CustomResourceDefinition" for o in objects)
+
+
+def release_id(component: str, piece: Piece) -> str:
+    """`<component>`, `<component>-pre` or `<component>-post`."""
+    return component if piece == "main" else f"{component}-{piece}"
