@@ -1,11 +1,7 @@
-"""Dotted paths into values and objects, as the source files write them.
+"""Looking things up by path, and paths that stand for several nodes.
 
-    driver.rdma.enabled          keys
-    labels["app.kubernetes.io/name"]   a key that holds a dot (the form that `source.dotted` prints)
-    rails[0].name                an index
-    rails[*].name                every item                       (only where wildcards are said to be allowed)
-    env[name="NCCL_NET"].value   the items whose `name` is that text   (likewise)
-    ""                           the top level
+A plain path is what `source.parse_path` reads; a pattern may hold two more steps: `rails[*].name` (every item) and
+`env[name="NCCL_NET"].value` (the items whose `name` is that text).
 """
 
 from __future__ import annotations
@@ -24,10 +20,6 @@ _STEP = re.compile(
     r"""|\["(?P<quoted>[^"]*)"\]"""
     r"""|\[(?P<key>[^.\[\]"=]+)="(?P<value>[^"]*)"\]"""
 )
-
-
-class PathError(ValueError):
-    """A path that is not well-formed; the text says where."""
 
 
 class _Missing:
@@ -56,25 +48,15 @@ Pattern: TypeAlias = tuple[str | int | Every | Where, ...]
 """A path that may stand for several nodes."""
 
 
-def parse_path(text: str) -> Path:
-    """The steps of a path without wildcards. Raises `PathError`."""
-    steps: list[str | int] = []
-    for step in parse_pattern(text):
-        if not isinstance(step, (str, int)):
-            raise PathError(f"`{text}` stands for several values; name one")
-        steps.append(step)
-    return tuple(steps)
-
-
 def parse_pattern(text: str) -> Pattern:
-    """The steps of a path that may hold `[*]` and `[key="value"]`. Raises `PathError`."""
+    """The steps of a path that may hold `[*]` and `[key="value"]`. Raises ValueError."""
     steps: list[str | int | Every | Where] = []
     at = 0
     while at < len(text):
         match = _STEP.match(text, at)
         # A dot stands between a name and what is before it, and nowhere else.
         if match is None or (match["name"] is not None and (match["dot"] is None) != (at == 0)):
-            raise PathError(f"`{text}` is no path: unexpected `{text[at]}` at character {at + 1}")
+            raise ValueError(f"`{text}` is no path: unexpected `{text[at]}` at character {at + 1}")
         if match["name"] is not None:
             steps.append(match["name"])
         elif match["index"] is not None:

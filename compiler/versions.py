@@ -1,11 +1,11 @@
 """Versions and the expressions that constrain them.
 
-An expression is `[operator][space]operand`, several of them joined by commas (all must hold). Operators: >= <= != == > <.
-Without an operator the operand is an exact, case-sensitive string, commas included.
+An expression is `[operator][space]operand`, or several of them joined by commas (all must hold). The operators are
+>= <= != == > <. Without an operator the operand is an exact, case-sensitive string, commas included.
 
-A version is an optional `v`, one to three numbers, and a tail that begins with `-`, `+` or `~` and is ignored in
-comparisons (`1.34.1-gke.100`, `6.8.0-1028-nvidia-64k`). The ordering operators compare at the lower precision of the two
-sides, so `> 1.34` does not hold for 1.34.9 and `<= 1.34` does. `==` and `!=` compare numbers when the operand looks like a
+A version is an optional `v`, one to three numbers, and a tail that begins with `-` or `+` and is ignored in comparisons
+(`1.34.1-gke.100`, `6.8.0-1028-nvidia-64k`). The ordering operators compare at the lower precision of the two sides, so
+`> 1.34` does not hold for 1.34.9 and `<= 1.34` does. `==` and `!=` compare numbers when the operand looks like a
 version (a digit and a dot) and both sides are versions, missing numbers being 0; strings otherwise.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_VERSION = re.compile(r"v?([0-9]{1,18}(?:\.[0-9]{1,18}){0,2})(?:[-+~].*)?")
+_VERSION = re.compile(r"v?([0-9]{1,18}(?:\.[0-9]{1,18}){0,2})(?:[-+].*)?")
 _OPERATORS = (">=", "<=", "!=", "==", ">", "<")
 
 
@@ -43,12 +43,14 @@ def parse_expression(text: str) -> tuple[Term, ...]:
     if not text:
         raise VersionError("the expression is empty")
     if not text.startswith(_OPERATORS):
+        if text[0] in "=~^":
+            raise VersionError(f"`{text}` begins with an operator that is none of {', '.join(_OPERATORS)}")
         return (Term("", text, parse_version(text)),)
     return tuple(_term(part.strip(), text) for part in text.split(","))
 
 
 def satisfies(actual: str, expression: str | tuple[Term, ...]) -> bool:
-    """Whether `actual` meets every term. Raises `VersionError` when an ordering term meets something that is no version."""
+    """Whether `actual` meets every term. Raises `VersionError` when one that orders meets what is no version."""
     terms = parse_expression(expression) if isinstance(expression, str) else expression
     return all(_holds(actual.strip(), term) for term in terms)
 
@@ -73,7 +75,7 @@ def _holds(actual: str, term: Term) -> bool:
     have, want = parse_version(actual), term.numbers
     if operator in ("==", "!="):
         if want is not None and have is not None and "." in term.operand:
-            equal = (have + (0, 0))[:3] == (want + (0, 0))[:3]
+            equal = (*have, 0, 0)[:3] == (*want, 0, 0)[:3]
         else:
             equal = actual == term.operand
         return equal is (operator == "==")

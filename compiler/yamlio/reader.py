@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yaml import YAMLError
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 from yaml.events import (
     AliasEvent,
     DocumentStartEvent,
@@ -18,9 +18,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from compiler.errors import Collector, UserError
+from compiler.errors import Collector
 from compiler.source import Document, Span
-from compiler.yamlio.scalars import Doubtful, OutOfRange, go_value, plain_value
+from compiler.yamlio.scalars import DoubtfulError, OutOfRangeError, go_value, plain_value
 
 MAX_DEPTH = 100
 """Nesting beyond this is an error: nobody reads it, and every later stage may recurse."""
@@ -67,9 +67,9 @@ def load(text: str, file: str) -> Document:
 def load_all(text: str, file: str, *, strict: bool = True) -> tuple[Document, ...]:
     """Parse a stream of YAML documents; empty and comment-only ones are left out.
 
-    `strict` is the rule for files of ours (see `load`). Without it the text is third-party YAML: plain scalars mean what
-    they mean to Go (Helm), the last of duplicate keys wins, anchors and merge keys are expanded, keys become strings, and
-    the documents carry no positions. Raises `UserError` with every finding.
+    `strict` is the rule for files of ours (see `load`). Without it the text is third-party YAML: plain scalars mean
+    what they mean to Go (Helm), the last of duplicate keys wins, anchors and merge keys are expanded, keys become
+    strings, and the documents carry no positions. Raises `UserError` with every finding.
     """
     reader = _Reader(text, file, strict=strict)
     documents = reader.documents()
@@ -206,13 +206,13 @@ class _Reader:
             if not event.implicit[0]:
                 return text
             return plain_value(text) if self.strict else go_value(text)
-        except Doubtful as doubt:
+        except DoubtfulError as doubt:
             fix = f'quote it: "{text}"'
             octal = go_value(text) if _OCTAL.fullmatch(text) else None
             if isinstance(octal, int):
                 fix += f", or write the decimal {octal}"
             self.found.error("BC1003", f"plain `{text}` is {doubt}", self.at(event), fix=fix)
-        except OutOfRange as error:
+        except OutOfRangeError as error:
             self.found.error(
                 "BC1004",
                 f"`{text if len(text) < 40 else text[:36] + '...'}`: {error}",

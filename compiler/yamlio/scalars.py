@@ -1,8 +1,8 @@
 """What a plain scalar means to the readers of YAML, and when a string must be quoted.
 
-Three readers matter: PyYAML and its kin (YAML 1.1), ruamel and its kin (YAML 1.2), and Go's YAML as Helm, kubectl, Argo CD
-and Flux use it (a mixture). They disagree about digits: `1e3` is text to the first and a number to the others, `0o755` a
-number to the last two, `12:30` a number to the first alone, `y` a boolean to the last alone.
+Three readers matter: PyYAML and its kin (YAML 1.1), ruamel and its kin (YAML 1.2), and Go's YAML as Helm, kubectl, Argo
+CD and Flux use it (a mixture). They disagree about digits: `1e3` is text to the first and a number to the others,
+`0o755` a number to the last two, `12:30` a number to the first alone, `y` a boolean to the last alone.
 """
 
 from __future__ import annotations
@@ -60,25 +60,26 @@ _QUOTE_FIRST = _FIRST | {"_"}
 _QUOTED_WORDS = frozenset(_GO_WORDS) | {"=", "<<"}
 
 
-class Doubtful(ValueError):
+class DoubtfulError(ValueError):
     """A plain scalar that readers disagree about. The text says who reads what."""
 
 
-class OutOfRange(ValueError):
+class OutOfRangeError(ValueError):
     """A number that JSON or a float cannot hold."""
 
 
 def plain_value(text: str) -> Any:
     """The value of a plain scalar of our own files: str, int, float, bool or None.
 
-    Raises `Doubtful` where YAML 1.1, YAML 1.2 and Go disagree, `OutOfRange` for .inf, .nan and integers beyond 2**53.
+    Raises `DoubtfulError` where YAML 1.1, YAML 1.2 and Go disagree, `OutOfRangeError` for .inf, .nan and integers over
+    2**53.
     """
     if text and text[0] not in _FIRST:
         return text
     if text in _WORDS:
         return _WORDS[text]
     if text in _DOUBTFUL_WORDS:
-        raise Doubtful("a boolean to some YAML readers, text to others")
+        raise DoubtfulError("a boolean to some YAML readers, text to others")
     if _INT.fullmatch(text):
         return _exact(text, 10)
     if _HEX.fullmatch(text):
@@ -86,21 +87,21 @@ def plain_value(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return _finite(text)
     if _NON_FINITE.fullmatch(text):
-        raise OutOfRange("JSON has no infinity and no NaN")
+        raise OutOfRangeError("JSON has no infinity and no NaN")
     reason = _doubt(text)
     if reason:
-        raise Doubtful(reason)
+        raise DoubtfulError(reason)
     return text
 
 
 def go_value(text: str) -> Any:
-    """The value that Go's YAML (Helm, kubectl) gives a plain scalar. Raises `OutOfRange` for .inf and .nan."""
+    """The value that Go's YAML (Helm, kubectl) gives a plain scalar. Raises `OutOfRangeError` for .inf and .nan."""
     if text and text[0] not in _FIRST:
         return text
     if text in _GO_WORDS:
         return _GO_WORDS[text]
     if _NON_FINITE.fullmatch(text):
-        raise OutOfRange("JSON has no infinity and no NaN")
+        raise OutOfRangeError("JSON has no infinity and no NaN")
     if text[0] == ".":
         return _go_float(text, text) if _GO_FLOAT.fullmatch(text) else text
     if text[0] not in "0123456789+-":
@@ -124,13 +125,13 @@ def needs_quotes(text: str) -> bool:
 
 
 def number_text(value: float) -> str:
-    """An int or float as all readers read it back. Raises `OutOfRange` for what JSON or a float cannot hold."""
+    """An int or float as all readers read it back. Raises `OutOfRangeError` for what JSON or a float cannot hold."""
     if isinstance(value, int):
         if abs(value) > MAX_EXACT:
-            raise OutOfRange("integers beyond 2^53 lose digits in Helm and JSON")
+            raise OutOfRangeError("integers beyond 2^53 lose digits in Helm and JSON")
         return str(value)
     if not math.isfinite(value):
-        raise OutOfRange("JSON has no infinity and no NaN")
+        raise OutOfRangeError("JSON has no infinity and no NaN")
     text = repr(value)
     mantissa, exponent, power = text.partition("e")
     # YAML 1.1 wants a dot in a float.
@@ -139,17 +140,17 @@ def number_text(value: float) -> str:
 
 def _exact(text: str, base: int) -> int:
     if len(text) > _MAX_DIGITS:
-        raise OutOfRange("integers beyond 2^53 lose digits in Helm and JSON")
+        raise OutOfRangeError("integers beyond 2^53 lose digits in Helm and JSON")
     value = int(text, base)
     if abs(value) > MAX_EXACT:
-        raise OutOfRange("integers beyond 2^53 lose digits in Helm and JSON")
+        raise OutOfRangeError("integers beyond 2^53 lose digits in Helm and JSON")
     return value
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise OutOfRange("no float is that large")
+        raise OutOfRangeError("no float is that large")
     return value
 
 

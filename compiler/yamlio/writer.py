@@ -1,8 +1,8 @@
 """Writing YAML: one form for every file that the compiler emits.
 
-Block style, two spaces, sequences at the level of their key (as kubectl and kustomize print them), keys in the order given,
-literal blocks for text of several lines, no aliases, no line folding. Every scalar means the same to a YAML 1.1 reader, a
-YAML 1.2 reader and Go's YAML; see scalars.py.
+Block style, two spaces, sequences at the level of their key (as kubectl and kustomize print them), keys in the order
+given, literal blocks for text of several lines, no aliases, no line folding. Every scalar means the same to a YAML 1.1
+reader, a YAML 1.2 reader and Go's YAML; see scalars.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from yaml.cyaml import CEmitter
+from yaml._yaml import CEmitter
 from yaml.events import (
     DocumentEndEvent,
     DocumentStartEvent,
@@ -27,7 +27,7 @@ from yaml.events import (
 
 from compiler.errors import Diagnostic, InternalError, UserError
 from compiler.source import Path, dotted
-from compiler.yamlio.scalars import OutOfRange, needs_quotes, number_text
+from compiler.yamlio.scalars import OutOfRangeError, needs_quotes, number_text
 
 # Text that a literal block carries unchanged through every reader. Leading blanks need an indentation hint and several
 # trailing line breaks a `+`, which readers and editors treat unequally; other line breaks than \n are not kept.
@@ -47,8 +47,9 @@ _FALSE = ScalarEvent(None, None, (True, True), "false")
 def dump(data: Any) -> str:
     """`data` as one YAML document, without `---` and ending in a line break.
 
-    Accepts mappings with string keys, lists, tuples, str, int, float, bool and None. Raises `UserError` BC1004 for floats
-    that are not finite and integers beyond 2**53, BC1003 for keys that are no strings, BC1001 for text that is not Unicode.
+    Accepts mappings with string keys, lists, tuples, str, int, float, bool and None. Raises `UserError`: BC1004 for
+    floats that are not finite and integers beyond 2**53, BC1003 for keys that are no strings, BC1001 for text that is
+    not Unicode.
     """
     if isinstance(data, (Mapping, list, tuple)):
         return dump_all([data])
@@ -71,7 +72,7 @@ def _dump(documents: Iterable[Any], *, literal: bool) -> str:
         emitter.emit(DocumentStartEvent(explicit=number > 0))
         try:
             writer.node(data)
-        except (OutOfRange, UnicodeError, TypeError, RecursionError) as error:
+        except (OutOfRangeError, UnicodeError, TypeError, RecursionError) as error:
             raise _refused(data, error) from error
         emitter.emit(DocumentEndEvent(explicit=False))
     emitter.emit(StreamEndEvent())
@@ -149,7 +150,7 @@ def _refused(data: Any, error: Exception) -> UserError | InternalError:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             try:
                 number_text(value)
-            except OutOfRange as reason:
+            except OutOfRangeError as reason:
                 return UserError(
                     [Diagnostic("BC1004", f"{dotted(path)}: {reason}", fix="write it as a string if it is text")]
                 )
