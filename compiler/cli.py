@@ -41,12 +41,15 @@ class Place:
 
 @click.group(context_settings=_CONTEXT)
 @click.version_option(package_name="bundlec", prog_name="bundlec")
-@click.option("-C", "--workspace", type=click.Path(path_type=Path), help="Folder that holds bundlec.yaml; default: here or above.")
+@click.option(
+    "-C", "--workspace", type=click.Path(path_type=Path), help="Folder that holds bundlec.yaml; default: here or above."
+)
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None) -> None:
     """Compile recipes into GitOps bundles for GPU Kubernetes clusters.
 
-    A recipe is a composition of overlays, mixins and components; a bundle is what it renders to: plain files for deploy.sh,
+    A recipe is a composition of overlays, mixins and components; a bundle is what it renders to: plain files for
+    deploy.sh,
     helmfile, Argo CD and Flux.
     """
     context.obj = workspace
@@ -63,17 +66,31 @@ def _profiles(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     return result
 
 
-_profile = click.option("--profile", callback=_profiles, multiple=True, metavar="NAME=VALUE", help="Choose a value of the recipe's profile.")
+_profile = click.option(
+    "--profile", callback=_profiles, multiple=True, metavar="NAME=VALUE", help="Choose a value of the recipe's profile."
+)
 _format = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 @cli.command()
 @click.argument("bundles", nargs=-1, metavar="[BUNDLE|RECIPE]...")
 @click.option("--all", "everything", is_flag=True, help="Every bundle of bundlec.yaml.")
-@click.option("--deployer", "deployers", multiple=True, metavar="NAME", help="deploy.sh, helmfile, argocd or flux; repeat for several.")
+@click.option(
+    "--deployer",
+    "deployers",
+    multiple=True,
+    metavar="NAME",
+    help="deploy.sh, helmfile, argocd or flux; repeat for several.",
+)
 @_profile
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write <DIR>/<bundle> instead of the workspace's out folder.")
-@click.option("--check", is_flag=True, help="Write nothing; exit 4 when the files on disk are not what the sources compile to.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write <DIR>/<bundle> instead of the workspace's out folder.",
+)
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit 4 when the files on disk are not what the sources compile to."
+)
 @click.pass_obj
 def build(
     workspace: Path | None,
@@ -119,7 +136,9 @@ def build(
             report = pipeline.write_bundle(item, target)
             _say_written(item.plan, report, place.shown(target))
         if drift:
-            raise DriftError(f"{len(drift)} files are not what the sources compile to; `bundlec build --all` writes them", drift)
+            raise DriftError(
+                f"{len(drift)} files are not what the sources compile to; `bundlec build --all` writes them", drift
+            )
         if check:
             click.echo(f"{len(compiled)} bundles are what the sources compile to")
         else:
@@ -137,7 +156,11 @@ def list_(workspace: Path | None, form: str) -> None:
     with _reported(workspace) as place:
         catalog = pipeline.read_catalog(place.root)
         rows = [
-            {"bundle": e.name, "recipe": e.recipe or "", "profile": ",".join(f"{k}={v}" for k, v in sorted(e.profile.items()))}
+            {
+                "bundle": e.name,
+                "recipe": e.recipe or "",
+                "profile": ",".join(f"{k}={v}" for k, v in sorted(e.profile.items())),
+            }
             for e in catalog.workspace.bundles.values()
         ]
         known = recipes(catalog)
@@ -147,7 +170,11 @@ def list_(workspace: Path | None, form: str) -> None:
         _table(rows, ("bundle", "recipe", "profile"))
         click.echo()
         described = [
-            {"recipe": name, "maturity": catalog.overlays[name].maturity, "description": catalog.overlays[name].description}
+            {
+                "recipe": name,
+                "maturity": catalog.overlays[name].maturity,
+                "description": catalog.overlays[name].description,
+            }
             for name in known
         ]
         _table(described, ("recipe", "maturity", "description"))
@@ -294,7 +321,14 @@ def _root(workspace: Path | None) -> Path:
         if (folder / WORKSPACE_FILE).is_file():
             return folder.resolve()
     raise UserError(
-        [Diagnostic("BC1210", f"no {WORKSPACE_FILE} in {start}" + ("" if workspace else " or above"), None, "run bundlec inside a workspace, or name one with -C DIR")]
+        [
+            Diagnostic(
+                "BC1210",
+                f"no {WORKSPACE_FILE} in {start}" + ("" if workspace else " or above"),
+                None,
+                "run bundlec inside a workspace, or name one with -C DIR",
+            )
+        ]
     )
 
 
@@ -303,7 +337,9 @@ def _style() -> Style:
 
     if os.environ.get("NO_COLOR") or not sys.stderr.isatty():
         return plain
-    return lambda text, colour: click.style(text, bold=True) if colour == "bold" else click.style(text, fg=colour, bold=True)
+    return lambda text, colour: (
+        click.style(text, bold=True) if colour == "bold" else click.style(text, fg=colour, bold=True)
+    )
 
 
 def _warn(found: tuple[Diagnostic, ...], place: Place) -> None:
@@ -325,7 +361,10 @@ def _say_repository(urls: Iterator[str]) -> None:
     for url in sorted(set(urls)):
         host = urlsplit(url).hostname or ""
         if host == "example.com" or host.endswith(".example.com"):
-            click.echo(f"note: the bundles read themselves from {url}; set `git.url` in {WORKSPACE_FILE} to your repository", err=True)
+            click.echo(
+                f"note: the bundles read themselves from {url}; set `git.url` in {WORKSPACE_FILE} to your repository",
+                err=True,
+            )
 
 
 def _table(rows: list[dict[str, str]], columns: tuple[str, ...]) -> None:

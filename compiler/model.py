@@ -424,7 +424,8 @@ class Mixin:
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """An entry of `bundles` in bundlec.yaml. `settings` are its raw setting sections, merged later over the workspace's."""
+    """An entry of `bundles` in bundlec.yaml. `settings` are its raw setting sections, merged later over the
+    workspace's."""
 
     name: str
     origin: Origin
@@ -440,7 +441,8 @@ class BundleEntry:
 
 @dataclass(frozen=True)
 class Workspace:
-    """bundlec.yaml. `settings` are its raw setting sections (deployers, git, argocd, flux, helm, helmfile, gates, ...)."""
+    """bundlec.yaml. `settings` are its raw setting sections (deployers, git, argocd, flux, helm, helmfile, gates,
+    ...)."""
 
     origin: Origin
     out: str
@@ -511,7 +513,8 @@ class FluxSettings:
 
 @dataclass(frozen=True)
 class GateSettings:
-    """`poll` and the Job's fields serve the scripts and the Argo CD guards; `ready: off` turns `until: ready` into applied."""
+    """`poll` and the Job's fields serve the scripts and the Argo CD guards; `ready: off` turns `until: ready` into
+    applied."""
 
     ready: bool = True
     poll: int = 5
@@ -760,7 +763,8 @@ class Release:
     `chart` is None for a local one, whose content is `objects` (may be empty: then the release prunes what it held and
     nothing waits for it). `values` are those of a remote chart. `needs` are release ids of the direct edges.
     `crds_before`: names of CRDs to apply server-side from the chart before the release (`applyBefore`).
-    `crd_upgrade`: replace | skip, what Flux does with the chart's crds/ on upgrade. `keep`: stays at teardown unless purged,
+    `crd_upgrade`: replace | skip, what Flux does with the chart's crds/ on upgrade. `keep`: stays at teardown unless
+    purged,
     since it carries CRDs in templates.
     """
 
@@ -796,7 +800,8 @@ class Release:
 class PreflightCheck:
     """Something to look at before anything is applied.
 
-    `kind`: version (K8s.server.version) | os | kernel | label (NodeTopology.gpu-nodes.label) | check | singleton | unchecked
+    `kind`: version (K8s.server.version) | os | kernel | label (NodeTopology.gpu-nodes.label) | check | singleton |
+    unchecked
     """
 
     kind: str

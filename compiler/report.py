@@ -62,17 +62,14 @@ def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) 
         did = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
     else:
         did = "nothing changed"
+    size = f"{len(plan.components)} components in {len(plan.releases)} releases ({charts} charts), {len(gates)} gates"
     lines = [
         f"{style(plan.bundle, 'bold')}  recipe {recipe.name}{profile}",
-        f"  {len(plan.components)} components in {len(plan.releases)} releases ({charts} charts), "
-        f"{len(gates)} gates, deployers: {', '.join(plan.settings.deployers)}",
+        f"  {size}, deployers: {', '.join(plan.settings.deployers)}",
         f"  {target}: {did} ({len(report.unchanged)} unchanged)",
     ]
     if report.edited:
-        lines.append(f"  {style('overwritten', 'yellow')}: edited by hand since the last build: {', '.join(report.edited)}")
+        lines.append(
+            f"  {style('overwritten', 'yellow')}: edited by hand since the last build: {', '.join(report.edited)}"
+        )
     return "\n".join(lines)
-
-
-def order(plan: Plan) -> str:
-    """The order of deployment in one line."""
-    return " -> ".join(c.name for c in plan.components)

@@ -1,6 +1,7 @@
 """Stage 4, emit: Plan -> Files. Pure: no disk, clock, network or environment.
 
-`payload` writes what all deployers share (values, local charts, namespaces, examples), `bundle` and `readme` the inventory
+`payload` writes what all deployers share (values, local charts, namespaces, examples), `bundle` and `readme` the
+inventory
 and the words, one module each the wiring of a deployer. An emitter is a module with three functions:
 
     emit(plan) -> Files            the deployer's own files

@@ -1,7 +1,8 @@
 """Who needs which API, and who brings it: the edges that follow from the objects themselves.
 
 For our own manifests the kinds are read from the objects; for charts, which are not rendered at compile time, from the
-component's `crds`, `requires` and `creates`. An API is brought by Kubernetes itself, by a CRD of a component of the recipe
+component's `crds`, `requires` and `creates`. An API is brought by Kubernetes itself, by a CRD of a component of the
+recipe
 (in a chart, a manifest, or at run time by an operator), or by the cluster (`clusterProvides`).
 """
 
@@ -56,7 +57,7 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
     An edge inside one component (`provider == dependant`) is returned only from its main to its post piece.
     Records BC3003 (nothing brings it), BC3005 (two owners), BC3014 (its creator is not asked for it).
     """
-    brought = _brought(recipe, rendered, facts, collector)
+    brought = _brought(recipe, facts, collector)
     provided = {(api.group, api.kind) for api in recipe.cluster_provides}
     result: dict[tuple[str, Piece, str], ApiEdge] = {}
     unasked: dict[str, tuple[str, Crd, list[Use]]] = {}
@@ -75,20 +76,23 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
             continue
         provider = _provider(use, providers)
         crd = providers[provider]
-        piece: Piece | None = "main"
+        piece: Piece = "main"
         kind = "api"
         if crd.source == "image":
             kind = "runtime-api"
-            provider, piece = _creator(recipe, rendered, facts, provider, crd)
-            if piece is None:
+            creator = _creator(recipe, rendered, facts, provider, crd)
+            if creator is None:
                 unasked.setdefault(crd.name, (provider, crd, []))[2].append(use)
                 continue
+            provider, piece = creator
         elif crd.source == "manifests":
             piece = _piece_with_crd(rendered, provider, crd)
         if provider == use.component and (piece == use.piece or PIECES.index(use.piece) < PIECES.index(piece)):
             continue
         reason = Reason(kind, f"{use.what} uses {use.group}/{use.kind}, {_brings(provider, crd)}", use.origin)
-        result.setdefault((use.component, use.piece, crd.name), ApiEdge(use.component, use.piece, provider, piece, crd, reason))
+        result.setdefault(
+            (use.component, use.piece, crd.name), ApiEdge(use.component, use.piece, provider, piece, crd, reason)
+        )
     for provider, crd, uses in unasked.values():
         _report_unasked(rendered, provider, crd, uses, collector)
     return tuple(result.values())
@@ -109,9 +113,7 @@ def _uses(recipe: Recipe, rendered: Rendered, facts: Facts) -> list[Use]:
     return found
 
 
-def _brought(
-    recipe: Recipe, rendered: Rendered, facts: Facts, collector: Collector
-) -> dict[tuple[str, str], dict[str, Crd]]:
+def _brought(recipe: Recipe, facts: Facts, collector: Collector) -> dict[tuple[str, str], dict[str, Crd]]:
     """(group, kind) -> component -> CRD, over what is active in this recipe. Settles ownership of shared CRDs."""
     result: dict[tuple[str, str], dict[str, Crd]] = {}
     for component in recipe.enabled():
@@ -144,10 +146,8 @@ def _provider(use: Use, providers: Mapping[str, Crd]) -> str:
     return owners[0] if owners else min(providers)
 
 
-def _creator(
-    recipe: Recipe, rendered: Rendered, facts: Facts, provider: str, crd: Crd
-) -> tuple[str, Piece | None]:
-    """Who makes the operator create a run-time CRD: (component, piece), the piece None when nobody does."""
+def _creator(recipe: Recipe, rendered: Rendered, facts: Facts, provider: str, crd: Crd) -> tuple[str, Piece] | None:
+    """Who makes the operator create a run-time CRD: (component, piece); None when nobody does."""
     if crd.after_kind is None:
         return provider, "main"
     for name, pieces in rendered.items():
@@ -159,7 +159,7 @@ def _creator(
             wanted = (api.group, api.kind) == (crd.after_group, crd.after_kind)
             if wanted and (api.when is None or predicates.evaluate(api.when, facts)):
                 return component.name, "main"
-    return provider, None
+    return None
 
 
 def _asks(made: KubeObject, crd: Crd) -> bool:

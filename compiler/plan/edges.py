@@ -11,7 +11,7 @@ from compiler.model import Facts, Need, Reason, Recipe, Until
 
 @dataclass(frozen=True)
 class Declared:
-    """`dependant` waits for `provider` (component names) until ..."""
+    """`dependant` waits for `provider` (component names) until `until`."""
 
     dependant: str
     provider: str
@@ -48,16 +48,24 @@ def declared(recipe: Recipe, facts: Facts, collector: Collector) -> tuple[tuple[
             if component.component.klass == "core" and provider.component.klass != "core":
                 collector.error(
                     "BC3012",
-                    f"`{component.name}` is of class core and needs `{need.component}` of class {provider.component.klass}",
+                    f"`{component.name}` is of class core and needs `{need.component}`, which is not",
                     need.origin,
                     fix="make the provider core, or the dependant ops",
                 )
-            edges.append(Declared(component.name, need.component, _until(need.until, recipe), Reason("declared", _why(component.name, need), need.origin)))
+            edges.append(
+                Declared(
+                    component.name,
+                    need.component,
+                    _until(need.until, recipe),
+                    Reason("declared", _why(component.name, need), need.origin),
+                )
+            )
     return tuple(edges), tuple(sorted(set(satisfied)))
 
 
 def _until(until: Until, recipe: Recipe) -> Until:
-    """`gates.ready: off` makes `ready` edges plain ones; `api` edges stay, since nothing can be applied without the API."""
+    """`gates.ready: off` makes `ready` edges plain ones; `api` edges stay, since nothing can be applied without the
+    API."""
     return "applied" if until == "ready" and not recipe.settings.gates.ready else until
 
 

@@ -21,7 +21,8 @@ _NAMESPACED = _WORKLOADS | {"webhook"}
 class Binder:
     """Turns checks as written into checks of this bundle.
 
-    Fills in the namespace, resolves `name: rendered`, settles `minNodes`, and drops what does not apply here: a `when` that
+    Fills in the namespace, resolves `name: rendered`, settles `minNodes`, and drops what does not apply here: a
+    `when` that
     does not hold, an object that this bundle does not render.
     """
 
@@ -50,13 +51,16 @@ class Binder:
         return self.bind(component, [component.component.checks[i] for i in ids])
 
     def readiness(self, component: ResolvedComponent, stage: Readiness | None) -> tuple[GateCheck, ...]:
-        """The checks of `readiness.api` or `readiness.ready` with deadline and consequences, the ref's changes applied."""
+        """The checks of `readiness.api` or `readiness.ready` with deadline and consequences, the ref's changes
+        applied."""
         if stage is None:
             return ()
         change = component.readiness
         timeout = self.seconds(change.timeout if change.timeout is not None else stage.timeout)
         return tuple(
-            GateCheck(check, component.name, timeout, change.on_timeout or stage.on_timeout, change.scope or stage.scope)
+            GateCheck(
+                check, component.name, timeout, change.on_timeout or stage.on_timeout, change.scope or stage.scope
+            )
             for check in self.by_id(component, stage.checks)
         )
 
@@ -98,7 +102,8 @@ class Binder:
 
 
 def merged(checks: Iterable[GateCheck]) -> tuple[GateCheck, ...]:
-    """The checks without repetition: of two that ask the same, the stricter stays (longer deadline, `fail`, `always`)."""
+    """The checks without repetition: of two that ask the same, the stricter stays (longer deadline, `fail`,
+    `always`)."""
     result: dict[Check, GateCheck] = {}
     for item in checks:
         key = replace(item.check, id="")
@@ -116,7 +121,8 @@ def merged(checks: Iterable[GateCheck]) -> tuple[GateCheck, ...]:
 
 
 def nothing_to_wait_for(dependant: str, provider: str, until: str, origin: Origin | None, collector: Collector) -> None:
-    """Record BC3015: an edge asks for more than `applied`, and the provider declares nothing that could be looked at."""
+    """Record BC3015: an edge asks for more than `applied`, and the provider declares nothing that could be looked
+    at."""
     collector.error(
         "BC3015",
         f"`{dependant}` waits until `{provider}` is `{until}`, but `{provider}` declares no `readiness.{until}`",

@@ -1,6 +1,7 @@
 """Renders the manifests of a recipe into labelled, namespaced objects.
 
-Nothing renders unless a ref or the component lists it. Static files come parsed from the catalog; `*.j2` files are Jinja2
+Nothing renders unless a ref or the component lists it. Static files come parsed from the catalog; `*.j2` files are
+Jinja2
 (StrictUndefined, sandboxed). Either way the result is data, checked here and dumped again by the emitters.
 """
 
@@ -77,7 +78,11 @@ class Renderer:
             from jinja2.sandbox import SandboxedEnvironment
 
             env = SandboxedEnvironment(
-                undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
+                undefined=StrictUndefined,
+                trim_blocks=True,
+                lstrip_blocks=True,
+                keep_trailing_newline=True,
+                autoescape=False,
             )
             env.filters["to_yaml"] = lambda value: yamlio.dump(value).rstrip("\n")
             env.filters["to_json"] = lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -177,7 +182,9 @@ def _documents(
     except UserError as error:
         for found in error.diagnostics:
             where = f" (line {found.span.line} of the rendered text)" if found.span else ""
-            collector.error("BC3007", f"renders to YAML that is refused: {found.message}{where}", Span(source.file), fix=found.fix)
+            collector.error(
+                "BC3007", f"renders to YAML that is refused: {found.message}{where}", Span(source.file), fix=found.fix
+            )
 
 
 def _object(

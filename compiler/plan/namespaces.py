@@ -22,7 +22,9 @@ def namespaces(recipe: Recipe, objects: tuple[KubeObject, ...], collector: Colle
     for name, components in sorted(users.items()):
         if name in SYSTEM_NAMESPACES or name in provided:
             continue
-        owners = {c.component.namespace.owner for c in components if c.component.namespace.owner} & set(recipe.components)
+        owners = {c.component.namespace.owner for c in components if c.component.namespace.owner} & set(
+            recipe.components
+        )
         if len(owners) > 1:
             collector.error(
                 "BC3010",

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 def order(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]:
     """`nodes` so that each stands after what it needs; ties in alphabetical order.
 
-    Nodes on or behind a cycle are left out: `len(result) < len(nodes)` tells of one. Names in `needs` that are no nodes are
+    Nodes on or behind a cycle are left out: `len(result) < len(nodes)` tells of one. Names in `needs` that are no
+    nodes are
     the caller's fault and are ignored here.
     """
     names = set(nodes)
@@ -37,7 +38,8 @@ def order(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]
 
 
 def shortest_cycle(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]:
-    """The shortest cycle as [a, b, ..., a], each needing the next; the alphabetically first of equals; [] without one."""
+    """The shortest cycle as [a, b, ..., a], each needing the next; the alphabetically first of equals; [] without
+    one."""
     names = sorted(set(nodes))
     known = set(names)
     best: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from compiler.errors import Collector
 from compiler.facts import facts as facts_of
@@ -19,7 +20,8 @@ from compiler.source import Origin, Span
 def plan(recipe: Recipe) -> Plan:
     """The plan of a recipe: rendered, checked, ordered, gated.
 
-    Raises UserError with every finding: BC3001 missing dependency, BC3002 cycle, BC3003 missing API, BC3004 conflict, BC3005
+    Raises UserError with every finding: BC3001 missing dependency, BC3002 cycle, BC3003 missing API, BC3004
+    conflict, BC3005
     two owners of a CRD, BC3006 assertion, BC3007-BC3009 and BC3013 manifests, BC3010 namespaces, BC3012 class, BC3014
     run-time API that nobody asks for, BC3015 nothing to wait for.
     """
@@ -78,7 +80,7 @@ def plan(recipe: Recipe) -> Plan:
 def _component_waits(
     declared: Sequence[Declared], required: Sequence[ApiEdge], empty: set[str]
 ) -> Mapping[str, frozenset[str]]:
-    """dependant -> providers, over components; what applies nothing neither waits nor is waited for."""
+    """Dependant -> providers, over components; what applies nothing neither waits nor is waited for."""
     result: dict[str, set[str]] = {}
     for edge in (*declared, *required):
         if edge.dependant != edge.provider and not {edge.dependant, edge.provider} & empty:
@@ -95,7 +97,7 @@ def _report_cycle(
 ) -> None:
     cycle = order.shortest_cycle(names, waits)
     notes: list[tuple[Origin | Span, str]] = []
-    for dependant, provider in zip(cycle, cycle[1:], strict=False):
+    for dependant, provider in pairwise(cycle):
         for edge in (*declared, *required):
             if (edge.dependant, edge.provider) == (dependant, provider):
                 notes.append((edge.reason.origin or Span(""), f"{dependant} waits for {provider}: {edge.reason.text}"))

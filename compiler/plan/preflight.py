@@ -1,6 +1,7 @@
 """What must be true of the cluster before anything is applied, as read-only checks.
 
-Sources: the recipe's constraints (design: only those that a few API reads can answer are checked, the rest is said to be
+Sources: the recipe's constraints (design: only those that a few API reads can answer are checked, the rest is said
+to be
 unchecked), prerequisites and `clusterProvides` with a check, and the components' singletons.
 """
 
@@ -36,16 +37,15 @@ def preflight(recipe: Recipe, binder: Binder) -> tuple[PreflightCheck, ...]:
             what = f"{api.kind}.{api.group}" + (f" {api.name}" if api.name else "")
             result.append(_check(what, f"the cluster must provide {what}", api.check))
     for note in recipe.prerequisites:
-        if note.check is not None:
-            result.append(_check(note.id, note.text, note.check))
+        result += [_check(note.id, note.text, check) for check in (note.check,) if check is not None]
     for component in recipe.enabled():
         for note in component.component.prerequisites:
             if note.check is not None:
                 result += [_check(note.id, note.text, bound) for bound in binder.bind(component, [note.check])]
         for singleton in component.component.singletons:
-            text = f"{component.name} must be the only owner of {singleton.kind} {singleton.name}: remove the other installation"
-            found = PreflightCheck("singleton", singleton.kind, singleton.name, "error", text, singleton=singleton)
-            result.append(found)
+            what = f"{singleton.kind} {singleton.name}"
+            text = f"{component.name} must be the only owner of {what}: remove the other installation"
+            result.append(PreflightCheck("singleton", singleton.kind, singleton.name, "error", text, singleton=singleton))
     return _unique(result)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from compiler import predicates
 from compiler.errors import Collector
@@ -104,7 +105,7 @@ class ReleaseBuilder:
 
     def _join_pieces(self, name: str) -> None:
         full = self._full(name)
-        for before, after in zip(full, full[1:], strict=False):
+        for before, after in pairwise(full):
             reason = Reason("piece", f"{release_id(name, after)} follows {release_id(name, before)}")
             wait = self._wait(release_id(name, before), release_id(name, after))
             component = self._recipe.components[name]
@@ -130,7 +131,9 @@ class ReleaseBuilder:
                 nothing_to_wait_for(edge.dependant, edge.provider, until, edge.reason.origin, self._collector)
         if not checks:
             until = "applied"  # every check was bound to something that this bundle does not render
-        self._wait(release_id(edge.provider, piece), release_id(edge.dependant, dependant[0])).add(until, edge.reason, checks)
+        self._wait(release_id(edge.provider, piece), release_id(edge.dependant, dependant[0])).add(
+            until, edge.reason, checks
+        )
 
     def _require(self, edge: ApiEdge) -> None:
         provider = self._recipe.components[edge.provider]

@@ -14,8 +14,8 @@ from compiler.source import Origin
 def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collector: Collector) -> None:
     """Record BC3004 for components that exclude each other and BC3006 for assertions that do not hold.
 
-    `facts` hold the rendered objects, and `objects` are the same with their origins. A finding stands where the offending value was written, when that is known; the
-    rule is a note then.
+    `facts` hold the rendered objects, and `objects` are the same with their origins. A finding stands where the
+    offending value was written, when that is known; the rule is a note then.
     """
     for component in recipe.enabled():
         for conflict in component.component.conflicts:
@@ -29,7 +29,10 @@ def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collect
                 f"`{component.name}` and `{other.name}` exclude each other: {conflict.reason}",
                 other.brought_by,
                 fix="disable or remove one of them",
-                notes=[(component.brought_by, f"`{component.name}` comes from here"), (conflict.origin, "the conflict is declared here")],
+                notes=[
+                    (component.brought_by, f"`{component.name}` comes from here"),
+                    (conflict.origin, "the conflict is declared here"),
+                ],
             )
     for assertion in recipe.assertions:
         if assertion.when is not None and not predicates.evaluate(assertion.when, facts):
@@ -73,7 +76,13 @@ def _culprits(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, .
 
 def _selects(selector: Mapping[str, Any], made: KubeObject) -> bool:
     """Whether an `objects` selector means this object; keys that it leaves out match anything."""
-    is_ = {"group": made.group, "kind": made.kind, "name": made.name, "namespace": made.namespace, "component": made.component}
+    is_ = {
+        "group": made.group,
+        "kind": made.kind,
+        "name": made.name,
+        "namespace": made.namespace,
+        "component": made.component,
+    }
     return all(is_[key] == wanted for key, wanted in selector.items())
 
 

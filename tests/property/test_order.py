@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,5 +43,5 @@ def test_a_closed_path_is_reported_as_a_cycle(needs: dict[str, list[str]], a: st
     closed[b].append(a)
     cycle = shortest_cycle(closed, closed)
     assert cycle[0] == cycle[-1]
-    assert all(n in closed[d] for d, n in zip(cycle, cycle[1:], strict=False))
+    assert all(n in closed[d] for d, n in pairwise(cycle))
     assert len(cycle) <= 3

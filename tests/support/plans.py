@@ -78,9 +78,7 @@ POLICY_READY = check(
     value="ready",
 )
 IPPOOL_CRD = check("crd", id="ippools", name="ippools.nv-ipam.nvidia.com")
-INSTALLER = check(
-    "daemonset", id="installer", namespace="kube-system", name="nvidia-driver-installer", min_nodes=1
-)
+INSTALLER = check("daemonset", id="installer", namespace="kube-system", name="nvidia-driver-installer", min_nodes=1)
 STATES = check(
     "every",
     id="states-succeeded",
@@ -93,7 +91,11 @@ STATES = check(
     value="Succeeded",
 )
 GONE = check(
-    "gone", id="no-ib-networks", group="sriovnetwork.openshift.io", resource="sriovibnetworks", namespace="nvidia-network-operator"
+    "gone",
+    id="no-ib-networks",
+    group="sriovnetwork.openshift.io",
+    resource="sriovibnetworks",
+    namespace="nvidia-network-operator",
 )
 
 
