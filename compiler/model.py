@@ -425,7 +425,8 @@ class Mixin:
 @dataclass(frozen=True)
 class BundleEntry:
     """An entry of `bundles` in bundlec.yaml. `settings` are its raw setting sections, merged later over the
-    workspace's."""
+    workspace's.
+    """
 
     name: str
     origin: Origin
@@ -442,7 +443,8 @@ class BundleEntry:
 @dataclass(frozen=True)
 class Workspace:
     """bundlec.yaml. `settings` are its raw setting sections (deployers, git, argocd, flux, helm, helmfile, gates,
-    ...)."""
+    ...).
+    """
 
     origin: Origin
     out: str
@@ -514,7 +516,8 @@ class FluxSettings:
 @dataclass(frozen=True)
 class GateSettings:
     """`poll` and the Job's fields serve the scripts and the Argo CD guards; `ready: off` turns `until: ready` into
-    applied."""
+    applied.
+    """
 
     ready: bool = True
     poll: int = 5

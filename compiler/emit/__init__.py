@@ -38,7 +38,7 @@ class Emitter(Protocol):
 
 def emitter(deployer: str) -> Emitter:
     """The emitter module of a deployer name (a member of `model.DEPLOYERS`), imported on first use."""
-    return cast(Emitter, import_module(f"compiler.emit.{_MODULES[deployer]}"))
+    return cast("Emitter", import_module(f"compiler.emit.{_MODULES[deployer]}"))
 
 
 def emit(plan: Plan) -> Files:

@@ -65,7 +65,8 @@ def declared(recipe: Recipe, facts: Facts, collector: Collector) -> tuple[tuple[
 
 def _until(until: Until, recipe: Recipe) -> Until:
     """`gates.ready: off` makes `ready` edges plain ones; `api` edges stay, since nothing can be applied without the
-    API."""
+    API.
+    """
     return "applied" if until == "ready" and not recipe.settings.gates.ready else until
 
 

@@ -52,7 +52,8 @@ class Binder:
 
     def readiness(self, component: ResolvedComponent, stage: Readiness | None) -> tuple[GateCheck, ...]:
         """The checks of `readiness.api` or `readiness.ready` with deadline and consequences, the ref's changes
-        applied."""
+        applied.
+        """
         if stage is None:
             return ()
         change = component.readiness
@@ -103,7 +104,8 @@ class Binder:
 
 def merged(checks: Iterable[GateCheck]) -> tuple[GateCheck, ...]:
     """The checks without repetition: of two that ask the same, the stricter stays (longer deadline, `fail`,
-    `always`)."""
+    `always`).
+    """
     result: dict[Check, GateCheck] = {}
     for item in checks:
         key = replace(item.check, id="")
@@ -122,7 +124,8 @@ def merged(checks: Iterable[GateCheck]) -> tuple[GateCheck, ...]:
 
 def nothing_to_wait_for(dependant: str, provider: str, until: str, origin: Origin | None, collector: Collector) -> None:
     """Record BC3015: an edge asks for more than `applied`, and the provider declares nothing that could be looked
-    at."""
+    at.
+    """
     collector.error(
         "BC3015",
         f"`{dependant}` waits until `{provider}` is `{until}`, but `{provider}` declares no `readiness.{until}`",

@@ -39,7 +39,8 @@ def order(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]
 
 def shortest_cycle(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]:
     """The shortest cycle as [a, b, ..., a], each needing the next; the alphabetically first of equals; [] without
-    one."""
+    one.
+    """
     names = sorted(set(nodes))
     known = set(names)
     best: list[str] = []

@@ -82,7 +82,8 @@ def _component_waits(
 ) -> Mapping[str, frozenset[str]]:
     """Dependant -> providers, over components; what applies nothing neither waits nor is waited for."""
     result: dict[str, set[str]] = {}
-    for edge in (*declared, *required):
+    every: list[Declared | ApiEdge] = [*declared, *required]
+    for edge in every:
         if edge.dependant != edge.provider and not {edge.dependant, edge.provider} & empty:
             result.setdefault(edge.dependant, set()).add(edge.provider)
     return {name: frozenset(providers) for name, providers in result.items()}
@@ -96,9 +97,10 @@ def _report_cycle(
     collector: Collector,
 ) -> None:
     cycle = order.shortest_cycle(names, waits)
+    every: list[Declared | ApiEdge] = [*declared, *required]
     notes: list[tuple[Origin | Span, str]] = []
     for dependant, provider in pairwise(cycle):
-        for edge in (*declared, *required):
+        for edge in every:
             if (edge.dependant, edge.provider) == (dependant, provider):
                 notes.append((edge.reason.origin or Span(""), f"{dependant} waits for {provider}: {edge.reason.text}"))
                 break

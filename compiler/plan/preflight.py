@@ -45,7 +45,8 @@ def preflight(recipe: Recipe, binder: Binder) -> tuple[PreflightCheck, ...]:
         for singleton in component.component.singletons:
             what = f"{singleton.kind} {singleton.name}"
             text = f"{component.name} must be the only owner of {what}: remove the other installation"
-            result.append(PreflightCheck("singleton", singleton.kind, singleton.name, "error", text, singleton=singleton))
+            found = PreflightCheck("singleton", singleton.kind, singleton.name, "error", text, singleton=singleton)
+            result.append(found)
     return _unique(result)
 
 

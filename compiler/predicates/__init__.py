@@ -15,8 +15,9 @@ null meets no operator but `exists: false`, and `every` over nothing is false: n
 
 from __future__ import annotations
 
+from compiler.predicates.describe import describe
 from compiler.predicates.evaluator import evaluate, strictly_equal
 from compiler.predicates.grammar import OPERATORS, SUBJECTS
 from compiler.predicates.parser import parse
 
-__all__ = ["OPERATORS", "SUBJECTS", "evaluate", "parse", "strictly_equal"]
+__all__ = ["OPERATORS", "SUBJECTS", "describe", "evaluate", "parse", "strictly_equal"]
