@@ -47,9 +47,10 @@ def _objects(form: Mapping[str, Any]) -> str:
     for quantifier in ("every", "some", "none"):
         if quantifier in form:
             test = form[quantifier]
-            return f"{'no' if quantifier == 'none' else quantifier} {what} has {test['path']} that {_operator(test, 'path')}"
-    count = ", ".join(f"{_WORDS.get(key, key)} {value}" for key, value in sorted(form.get("count", {}).items()))
-    return f"the number of {what} {count}".replace("equals", "is")
+            who = "no" if quantifier == "none" else quantifier
+            return f"{who} {what} has {test['path']} that {_operator(test, 'path')}"
+    count = " and ".join(f"{_WORDS[key]} {value}" for key, value in sorted(form.get("count", {}).items()))
+    return f"the number of {what} objects {count}"
 
 
 def _operator(form: Mapping[str, Any], subject: str) -> str:
