@@ -48,13 +48,13 @@ def settle(
                 entry.origin,
                 key=True,
                 fix=did_you_mean(dotted(path), known)
-                or "remove it; or add the path to `chartDefaults` of the component when the chart's values.yaml holds it",
+                or "remove it; or add it to `chartDefaults` of the component when the chart's values.yaml holds it",
             )
     for path, inside in _listed_nulls(merged.tree):
         entry = trace[path][-1]
         collector.error(
             "BC2009",
-            f"the null at `{dotted((*path, *inside))}` ({entry.layer}) deletes nothing: a list replaces the earlier one",
+            f"the null at `{dotted((*path, *inside))}` ({entry.layer}) deletes nothing: lists do not merge",
             entry.origin.down(*inside),
             fix="remove it from the list",
         )
@@ -123,6 +123,8 @@ def _strip(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _without(node: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     # The map without the value at `path`, and without the maps that became empty by that.
+    if not path:
+        return {}
     head, rest = path[0], path[1:]
     if head not in node:
         return node
