@@ -160,9 +160,8 @@ def _covered(
     missing = [key for key in query if key != "nodes" and key not in honoured]
     for key in missing:
         rest = {k: v for k, v in query.items() if k not in (key, "nodes")}
-        near = sorted(
-            n for n, o in overlays.items() if o.match and _compatible(criteria[n], rest) and key in criteria[n]
-        )
+        having = [name for name, overlay in overlays.items() if overlay.match and key in criteria[name]]
+        near = sorted(name for name in having if _compatible(criteria[name], rest))
         same = [n for n in near if criteria[n][key] == query[key]]
         if same:
             extra = {k: v for k, v in criteria[same[0]].items() if k not in query and k != "nodes"}

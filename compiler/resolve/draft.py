@@ -39,7 +39,7 @@ class Draft:
     values_file_origin: Origin | None = None
     layers: list[Layer] = field(default_factory=list)
     manifests: dict[Piece, dict[str, ManifestRef]] = field(default_factory=dict)
-    readiness: ReadinessOverride = ReadinessOverride()
+    readiness: ReadinessOverride = field(default_factory=ReadinessOverride)
     health_check_skip: str | None = None
 
     @property
