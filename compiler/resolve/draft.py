@@ -80,6 +80,11 @@ def apply(draft: Draft, ref: ComponentRef, layer: str, collector: Collector) -> 
         draft.manifests.setdefault(last_piece(draft.component), {})[manifest.file] = manifest
 
 
+def overlay_layer(name: str) -> str:
+    """What the trace calls the layer of an overlay."""
+    return f"overlay {name}"
+
+
 def switch(draft: Draft, *, enabled: bool, origin: Origin, reason: str | None) -> None:
     """Switch the component on or off; the last one to say so is remembered."""
     draft.enabled, draft.switched_by, draft.reason = enabled, origin, reason
