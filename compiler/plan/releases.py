@@ -14,6 +14,7 @@ from compiler import predicates
 from compiler.errors import Collector
 from compiler.model import (
     PIECES,
+    Check,
     Crd,
     Edge,
     Facts,
@@ -178,7 +179,6 @@ class ReleaseBuilder:
         if chart is not None and component.version is not None:
             chart = type(chart)(chart.repository, chart.name, component.version)
         last = (self._full(name) or ["main"])[-1]
-        before = self._binder.bind(component, spec.teardown.before)
         return Release(
             id=this,
             component=name,
@@ -194,10 +194,29 @@ class ReleaseBuilder:
             crd_upgrade="skip" if any((c.shared and not c.owner) or c.upgrade == "never" for c in crds) else "replace",
             keep=_keeps(component, crds, objects),
             drift=spec.drift if chart is not None else (),
-            teardown_before=tuple(
-                check for check in before if (piece == "main" if check.kind == "gone" else piece == last)
-            ),
+            teardown_before=self._teardown(component, piece, last),
             stuck=spec.teardown.stuck if piece in ("main", last) else (),
+        )
+
+    def _teardown(self, component: ResolvedComponent, piece: Piece, last: Piece) -> tuple[Check, ...]:
+        """What must hold before this piece is removed.
+
+        Everything holds before the component's last piece goes, the first to be removed. Only what the component itself
+        renders cannot be gone by then: that is asked for before the chart, its operator, goes.
+        """
+        bound = self._binder.bind(component, component.component.teardown.before)
+        return tuple(check for check in bound if piece == ("main" if self._own(component, check) else last))
+
+    def _own(self, component: ResolvedComponent, check: Check) -> bool:
+        """Whether a `gone` check is about a kind of which the component renders objects."""
+        if check.kind != "gone":
+            return False
+        name = f"{check.resource}.{check.group}"
+        kinds = {(o.group, o.kind) for made in self._rendered.get(component.name, {}).values() for o in made}
+        return any(
+            crd.name == name and (crd.group, crd.kind) in kinds
+            for c in self._recipe.enabled()
+            for crd in c.component.crds
         )
 
 
