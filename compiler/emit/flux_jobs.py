@@ -1,0 +1,96 @@
+"""Flux: gate Jobs, for what no health check can say because it names no object (nodes by their labels).
+
+A health check of a Kustomization can only name objects, so a Job with kubectl asks the question and the gate names the
+Job. The Job never fails: it starts its container again until the answer is yes. Once done it is removed after a while,
+and the next reconciliation of the gate makes it anew, so that the question is asked again for a later revision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.emit import names
+from compiler.emit.flux_checks import JOB_DONE, Command, Health
+from compiler.emit.flux_site import Site
+
+ACCESS = "gates"
+ACCESS_FOLDER = "flux/access"
+"""Namespace, ServiceAccount and rights of the Jobs; a node of its own, since several gates may hold Jobs."""
+
+_FOREVER = 2**31 - 1  # the largest backoffLimit
+_TIME_TO_LIVE = 300  # seconds
+
+
+def job_health(site: Site, what: str) -> Health:
+    """The health check of a gate Job: it is complete."""
+    return Health("batch/v1", "Job", site.name(what), names.gates_namespace(site.plan), JOB_DONE)
+
+
+def job(site: Site, what: str, command: Command, component: str) -> dict[str, Any]:
+    """A Job that runs kubectl with the arguments of `command` until it succeeds."""
+    gates = site.plan.settings.gates
+    pod: dict[str, Any] = {
+        "restartPolicy": "OnFailure",
+        "serviceAccountName": names.gates_namespace(site.plan),
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "kubectl",
+                "image": gates.image,
+                "args": list(command.arguments),
+                "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - the discovery cache, in a volume of the pod
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+            }
+        ],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    if gates.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in gates.pull_secrets]
+    if gates.node_selector:
+        pod["nodeSelector"] = dict(sorted(gates.node_selector.items()))
+    if gates.tolerations:
+        pod["tolerations"] = [dict(toleration) for toleration in gates.tolerations]
+    if gates.priority_class:
+        pod["priorityClassName"] = gates.priority_class
+    metadata = site.metadata(site.name(what), component, names.gates_namespace(site.plan))
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            "backoffLimit": _FOREVER,
+            "ttlSecondsAfterFinished": _TIME_TO_LIVE,
+            "template": {"metadata": {"labels": dict(metadata["labels"])}, "spec": pod},
+        },
+    }
+
+
+def access_objects(site: Site) -> list[dict[str, Any]]:
+    """Namespace, ServiceAccount and the right to read nodes: all that a gate Job may do."""
+    name = names.gates_namespace(site.plan)
+    cluster_wide = {**site.metadata(name)}
+    del cluster_wide["namespace"]
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": cluster_wide},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": site.metadata(name, namespace=name)},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRole",
+            "metadata": cluster_wide,
+            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": cluster_wide,
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": name}],
+        },
+    ]

@@ -1,0 +1,192 @@
+"""Flux: the folder of a release, `flux/releases/<release id>/`: a HelmRelease, its chart source and its values.
+
+A source stands beside the one HelmRelease that uses it, named like it, though two releases may read one repository: a
+shared source would be one more node that everything waits for, and its removal would need an order of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.emit import payload
+from compiler.emit.flux_site import HELM_API, SOURCE_API, VERBATIM, Site
+from compiler.errors import Diagnostic, UserError
+from compiler.graph import duration
+from compiler.model import Chart, Drift, Release
+from compiler.yamlio import dump
+
+FOLDER = "flux/releases"
+NAME_REFERENCE = "flux/name-reference.yaml"
+VALUES_LIMIT = 1 << 20
+"""Bytes that an object of the API server may hold, and with it a ConfigMap of values."""
+
+_RETRY = {"name": "RetryOnFailure", "retryInterval": "30s"}
+
+
+def folder(release: Release) -> str:
+    """The folder of the node of a release, relative to the bundle."""
+    return f"{FOLDER}/{release.id}"
+
+
+def files(site: Site, release: Release) -> dict[str, bytes]:
+    """The files of a release's folder. Raises `UserError`: BC4001 for names, BC4004 for values over 1 MiB."""
+    here = folder(release)
+    name = site.name(release.id)
+    kustomization: dict[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": site.settings.namespace,
+        "resources": ["release.yaml"],
+    }
+    result = {f"{here}/release.yaml": _yaml(_helm_release(site, release, name))}
+    if release.chart is not None:
+        kustomization["resources"].append("source.yaml")
+        # The name of the generated ConfigMap ends in a hash of the values: a change of values is then a change of the
+        # HelmRelease, and whoever waits for it waits for the upgrade.
+        kustomization["configMapGenerator"] = [
+            {
+                "name": f"{name}-values",
+                "files": [f"values.yaml=../../../{payload.directory(release)}/values.yaml"],
+                "options": {"labels": site.metadata(name, release.component)["labels"], "annotations": dict(VERBATIM)},
+            }
+        ]
+        kustomization["configurations"] = ["../../name-reference.yaml"]
+        result[f"{here}/source.yaml"] = _yaml(_source(site, release.chart, name, release.component))
+        _check_size(release)
+    result[f"{here}/kustomization.yaml"] = _yaml(kustomization)
+    return result
+
+
+def name_reference() -> bytes:
+    """The Kustomize configuration that carries the hashed name of a ConfigMap into a HelmRelease."""
+    fields = [{"path": "spec/valuesFrom/name", "kind": "HelmRelease"}]
+    return _yaml({"nameReference": [{"kind": "ConfigMap", "version": "v1", "fieldSpecs": fields}]})
+
+
+def _helm_release(site: Site, release: Release, name: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "releaseName": release.id,
+        "targetNamespace": release.namespace,
+        "storageNamespace": release.namespace,
+        "interval": "1h",
+        "timeout": duration(release.install.timeout),
+        **_chart(site, release, name),
+        # Readiness of custom resources is what gates are for; the newer strategy would wait for them inside an install.
+        "waitStrategy": {"name": "legacy"},
+        "install": _action(release, "Create"),
+        "upgrade": _action(release, "Skip"),
+        "uninstall": {"deletionPropagation": "foreground"},
+        "driftDetection": _drift(release.drift),
+        **site.access(remote=True),
+    }
+    if release.chart is not None:
+        spec["valuesFrom"] = [{"kind": "ConfigMap", "name": f"{name}-values"}]
+    return {
+        "apiVersion": HELM_API,
+        "kind": "HelmRelease",
+        "metadata": site.metadata(name, release.component),
+        "spec": spec,
+    }
+
+
+def _chart(site: Site, release: Release, name: str) -> dict[str, Any]:
+    chart = release.chart
+    if chart is None:
+        # The version holds a hash of the content, so that a commit elsewhere upgrades nothing.
+        return {
+            "chart": {
+                "spec": {
+                    "chart": site.path(payload.directory(release)),
+                    "reconcileStrategy": "ChartVersion",
+                    "interval": site.settings.source_interval,
+                    "sourceRef": site.source_ref(),
+                }
+            }
+        }
+    if chart.repository.startswith("oci://"):
+        return {"chartRef": {"kind": "OCIRepository", "name": name}}
+    return {
+        "chart": {
+            "spec": {
+                "chart": chart.name,
+                "version": chart.version,
+                "interval": "1h",
+                "sourceRef": {"kind": "HelmRepository", "name": name},
+            }
+        }
+    }
+
+
+def _action(release: Release, crds_of_others: str) -> dict[str, Any]:
+    action: dict[str, Any] = {}
+    if release.chart is not None:
+        action["crds"] = "CreateReplace" if release.crd_upgrade == "replace" else crds_of_others
+    if release.install.wait == "none":
+        action["disableWait"] = True
+    elif not release.install.wait_for_jobs:
+        action["disableWaitForJobs"] = True
+    action["strategy"] = dict(_RETRY)
+    return action
+
+
+def _drift(drift: tuple[Drift, ...]) -> dict[str, Any]:
+    detection: dict[str, Any] = {"mode": "warn"}
+    if drift:
+        detection["ignore"] = [
+            {
+                "paths": list(entry.paths),
+                "target": {
+                    key: value
+                    for key, value in (
+                        ("group", entry.group),
+                        ("kind", entry.kind),
+                        ("name", entry.name),
+                        ("namespace", entry.namespace),
+                    )
+                    if value
+                },
+            }
+            for entry in drift
+        ]
+    return detection
+
+
+def _source(site: Site, chart: Chart, name: str, component: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"interval": "1h", "url": chart.repository}
+    kind = "HelmRepository"
+    if chart.repository.startswith("oci://"):
+        kind = "OCIRepository"
+        spec["url"] = f"{chart.repository.rstrip('/')}/{chart.name}"
+        # A registry takes no `+` in a tag; Helm pushes `_` instead.
+        spec["ref"] = {"tag": chart.version.replace("+", "_")}
+        spec["layerSelector"] = {
+            "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+            "operation": "copy",
+        }
+        if any(m.plain_http and chart.repository.startswith(m.target) for m in site.plan.settings.mirrors):
+            spec["insecure"] = True
+    return {
+        "apiVersion": SOURCE_API,
+        "kind": kind,
+        "metadata": site.metadata(name, component),
+        "spec": spec,
+    }
+
+
+def _check_size(release: Release) -> None:
+    # YAML is at most a few times longer than the plain text, and most values are far from the limit.
+    size = len(dump(release.values).encode()) if len(str(release.values)) > VALUES_LIMIT // 8 else 0
+    if size > VALUES_LIMIT:
+        raise UserError(
+            [
+                Diagnostic(
+                    "BC4004",
+                    f"the values of `{release.id}` take {size} bytes, a ConfigMap holds {VALUES_LIMIT}",
+                    fix="move what is large into a manifest of the component",
+                )
+            ]
+        )
+
+
+def _yaml(data: Any) -> bytes:
+    return dump(data).encode()
