@@ -123,8 +123,7 @@ def _require_values(recipe: Recipe, collector: Collector) -> None:
                 "BC2010",
                 f"`{component.name}:{required.path}` is not set: {required.message}",
                 component.brought_by,
-                fix=near
-                or f"set it in `overrides` of an overlay, or in `set: {{{component.name}: ...}}` of the bundle",
+                fix=f"set it in `overrides` of an overlay, or in `set: {{{component.name}: ...}}` of the bundle",
                 notes=[(required.origin, "it is required here")],
             )
 
