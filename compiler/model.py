@@ -461,6 +461,7 @@ class Catalog:
     components: Mapping[str, Component]
     overlays: Mapping[str, Overlay]
     mixins: Mapping[str, Mixin]
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""Finding and reading source files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from compiler import yamlio
+from compiler.errors import Collector, UserError, did_you_mean
+from compiler.load.cache import Cache, digest
+from compiler.source import Document, Origin, Span
+
+
+class Reader:
+    """Reads files below a workspace root. What cannot be read or parsed is recorded, and the answer is None then."""
+
+    def __init__(self, root: Path, cache: Cache, found: Collector) -> None:
+        self.root = root
+        self.cache = cache
+        self.found = found
+
+    def named(self, path: Path) -> str:
+        """The path as messages name it: relative to the root, with `/`."""
+        return PurePosixPath(os.path.relpath(path, self.root)).as_posix()
+
+    def text(self, path: Path, at: Origin | None = None) -> tuple[str, str] | None:
+        """Text and digest of a file. Records BC1006 when it cannot be read and BC1001 when it is not UTF-8.
+
+        `at` is who names the file; a missing one is reported there, as BC1206.
+        """
+        file = self.named(path)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            if at is not None and isinstance(error, (FileNotFoundError, IsADirectoryError)):
+                self.found.error("BC1206", f"there is no file {file}", at, fix=self._nearby(path))
+            else:
+                self.found.error("BC1006", f"{error.strerror}", Span(file))
+            return None
+        try:
+            return data.decode("utf-8-sig"), digest(data)
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            column = len(before) - (before.rfind(b"\n") + 1) + 1
+            self.found.error(
+                "BC1001", "the file is not UTF-8", Span(file, before.count(b"\n") + 1, column), fix="save it as UTF-8"
+            )
+            return None
+
+    def document(
+        self, path: Path, at: Origin | None = None, check: Callable[[Document], bool] | None = None
+    ) -> Document | None:
+        """The one YAML document of a file.
+
+        `check` says whether it is free of findings; only then it is cached, and `check` is not asked again for a cached
+        one.
+        """
+        read = self.text(path, at)
+        if read is None:
+            return None
+        text, key = read
+        file = self.named(path)
+        cached = self.cache.get(file, key, text)
+        if cached:
+            return cached[0]
+        try:
+            document = yamlio.load(text, file)
+        except UserError as error:
+            self.found.found += error.diagnostics
+            return None
+        if check is None or check(document):
+            self.cache.put(file, key, (document,))
+        return document
+
+    def documents(self, path: Path, at: Origin) -> tuple[str, tuple[Document, ...]] | None:
+        """Text and documents of a static manifest file."""
+        read = self.text(path, at)
+        if read is None:
+            return None
+        text, key = read
+        file = self.named(path)
+        documents = self.cache.get(file, key, text)
+        if documents is None:
+            try:
+                documents = yamlio.load_all(text, file)
+            except UserError as error:
+                self.found.found += error.diagnostics
+                return None
+            self.cache.put(file, key, documents)
+        return text, documents
+
+    def yaml_files(self, folder: Path, *, deep: bool) -> Iterator[Path]:
+        """YAML files of a folder in sorted order, hidden ones left out; `deep` descends. A missing one holds none."""
+        for entry in self._entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                if deep:
+                    yield from self.yaml_files(Path(entry.path), deep=True)
+            elif entry.name.endswith((".yaml", ".yml")):
+                yield Path(entry.path)
+
+    def folders(self, folder: Path) -> Iterator[Path]:
+        """Folders of a folder in sorted order, hidden ones left out."""
+        return (Path(entry.path) for entry in self._entries(folder) if entry.is_dir())
+
+    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.found.error("BC1006", str(error.strerror), Span(self.named(folder)))
+            return []
+
+    def _nearby(self, path: Path) -> str | None:
+        try:
+            return did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
+        except OSError:
+            return None
+
+
+def inside(folder: Path, name: str) -> Path | None:
+    """The file `name` of a folder, or None when it leads out of it (absolute, `..`, or a link)."""
+    relative = PurePosixPath(name)
+    if relative.is_absolute() or ".." in relative.parts or "\\" in name:
+        return None
+    path = folder / relative
+    real = os.path.realpath(path)
+    return path if real.startswith(os.path.realpath(folder) + os.sep) else None

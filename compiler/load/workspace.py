@@ -1,0 +1,75 @@
+"""Building the Workspace out of bundlec.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from compiler.load.node import Node
+from compiler.load.overlay import criteria_of
+from compiler.load.parts import Parts
+from compiler.model import BundleEntry, Workspace
+from compiler.source import Origin
+
+FILE = "bundlec.yaml"
+_SETTINGS = (
+    "deployers",
+    "git",
+    "argocd",
+    "flux",
+    "helm",
+    "helmfile",
+    "gates",
+    "placement",
+    "storage",
+    "mirrors",
+    "lint",
+)
+
+
+def build_workspace(root: Node, parts: Parts) -> Workspace:
+    """The workspace that `root` (a valid bundlec.yaml) describes. BC1203 for bundle names and prefixes used twice."""
+    spec = root.down("spec")
+    bundles = [_bundle(node) for node in spec.items("bundles")]
+    _once(((b.name, b.origin.down("name"), b.name) for b in bundles), "bundles have the name", parts)
+    _once(((b.prefix or b.name, b.origin, b.name) for b in bundles), "bundles have the prefix", parts)
+    return Workspace(
+        origin=root.origin,
+        out=spec.get("out", "out"),
+        bundles={b.name: b for b in bundles},
+        settings=_settings(spec),
+        policies=parts.assertions(spec, "policies"),
+    )
+
+
+def _bundle(node: Node) -> BundleEntry:
+    return BundleEntry(
+        name=node.data["name"],
+        origin=node.origin,
+        recipe=node.get("recipe"),
+        criteria=criteria_of(node.get("criteria", {})),
+        prefix=node.get("prefix"),
+        profile=node.get("profile", {}),
+        inputs=node.get("inputs", {}),
+        set=node.get("set", {}),
+        disable=tuple((n.data["component"], n.data["reason"]) for n in node.items("disable")),
+        settings=_settings(node),
+    )
+
+
+def _settings(node: Node) -> dict[str, Any]:
+    return {key: node.data[key] for key in _SETTINGS if node.get(key) is not None}
+
+
+def _once(names: Iterable[tuple[str, Origin, str]], what: str, parts: Parts) -> None:
+    seen: dict[str, tuple[Origin, str]] = {}
+    for name, origin, bundle in names:
+        if name in seen:
+            first, other = seen[name]
+            if what.endswith("prefix") and other == bundle:
+                continue  # two bundles of one name were reported already
+            parts.found.error(
+                "BC1203", f"two {what} `{name}`", origin, notes=((first, "here first"),), fix="give one another"
+            )
+        else:
+            seen[name] = (origin, bundle)
