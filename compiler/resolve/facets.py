@@ -8,10 +8,25 @@ from typing import Any
 from compiler.errors import Collector
 from compiler.model import Assertion, ClusterApi, Constraint, Note, Overlay
 
+POOL_LABEL = "NodeTopology.gpu-nodes.label"
+"""A reading that tells pools of GPU nodes apart: it decides between the values of a profile, never about a recipe."""
+
 
 def constraints(overlays: Sequence[Overlay]) -> dict[str, Constraint]:
     """By name; a later overlay replaces a constraint as a whole."""
     return {c.name: c for overlay in overlays for c in overlay.constraints}
+
+
+def refuse_pool_labels(constraints: Iterable[Constraint], collector: Collector) -> None:
+    """Record BC2013 for a constraint of an overlay or mixin on the label of GPU pools."""
+    for constraint in constraints:
+        if constraint.name == POOL_LABEL:
+            collector.error(
+                "BC2013",
+                f"`{POOL_LABEL}` belongs to the values of a profile and to `validation.readiness`",
+                constraint.origin,
+                fix="move it there",
+            )
 
 
 def known_gaps(overlays: Sequence[Overlay]) -> tuple[str, ...]:

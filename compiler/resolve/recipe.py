@@ -39,6 +39,7 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     constraints = facets.constraints(overlays)
     mixed = mixins.met(overlays)
     mixins.apply(catalog, mixed, drafts, constraints, collector)
+    facets.refuse_pool_labels(constraints.values(), collector)
     given, specs = inputs.choose(overlays, entry, collector)
     inputs.apply(specs, given, drafts, collector)
     choice = profile.choose(overlays, entry, flags, collector)

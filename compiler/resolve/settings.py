@@ -74,12 +74,12 @@ class _Merged:
     # The raw sections of bundlec.yaml and of the entry, merged, and who wrote what.
 
     def __init__(self, catalog: Catalog, entry: BundleEntry) -> None:
-        workspace = dict(catalog.workspace.settings)
+        workspace = {key: value for key, value in catalog.workspace.settings.items() if key != "lint"}
         if "destination" in entry.settings.get("argocd", {}) and "destination" in workspace.get("argocd", {}):
             # `server` and `name` exclude each other, so the one of the entry replaces the other.
             workspace["argocd"] = {k: v for k, v in workspace["argocd"].items() if k != "destination"}
         self.layers = (
-            Layer("bundlec.yaml", workspace, catalog.workspace.origin),
+            Layer("bundlec.yaml", workspace, catalog.workspace.origin.down("spec")),
             Layer(f"bundle {entry.name}", entry.settings, entry.origin),
         )
         self.tree = merge(self.layers).tree
@@ -174,7 +174,7 @@ def _git(
     folder = str(section.get("path", catalog.workspace.out))
     steps = [step for step in folder.split("/") if step not in ("", ".")]
     if folder.startswith("/") or ".." in steps:
-        at = merged.origin(("git", "path")) if "path" in section else catalog.workspace.origin.down("out")
+        at = merged.origin(("git", "path")) if "path" in section else catalog.workspace.origin.down("spec", "out")
         fix = "`git.path` is the folder of the bundles, relative to the repository's root"
         collector.error("BC1206", f"`{folder}` does not lie inside the repository", at, fix=fix)
     return GitSettings(section["url"], section["revision"], "/".join([*steps, entry.name]))
