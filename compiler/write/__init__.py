@@ -1,0 +1,7 @@
+"""The last stage: files -> disk."""
+
+from __future__ import annotations
+
+from compiler.write.tree import Drift, WriteReport, compare, read, write
+
+__all__ = ["Drift", "WriteReport", "compare", "read", "write"]
