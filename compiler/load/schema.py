@@ -134,9 +134,9 @@ class Schemas:
                 e.kind.name == "additionalProperties" and e.instance_path == error.instance_path for e in errors
             ):
                 return
-            message, fix = _generic(keyword, error, schema)
+            message, hint = _generic(keyword, error, schema)
             found.error(
-                schema.get("x-code", "BC1102"), f"{dotted(path) or kind}: {message}", document.at(path), fix=fix
+                schema.get("x-code", "BC1102"), f"{dotted(path) or kind}: {message}", document.at(path), fix=hint
             )
 
     def _unknown_key(
