@@ -42,7 +42,10 @@ def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Coll
     supported one, an unknown deployer.
     """
     merged = _Merged(catalog, entry)
-    for section in sorted(set(merged.tree) - set(_SECTIONS)):
+    # An empty section asks for nothing.
+    for section in sorted(
+        name for name, value in merged.tree.items() if name not in _SECTIONS and value not in ([], {})
+    ):
         collector.error(
             "BC4003",
             f"the setting `{section}` is not supported yet",
