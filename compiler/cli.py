@@ -165,18 +165,11 @@ def list_(workspace: Path | None, form: str) -> None:
         ]
         known = recipes(catalog)
         if form == "json":
-            _json({"bundles": rows, "recipes": list(known)})
+            _json({"bundles": rows, "recipes": [overlay.name for overlay in known]})
             return
         _table(rows, ("bundle", "recipe", "profile"))
         click.echo()
-        described = [
-            {
-                "recipe": name,
-                "maturity": catalog.overlays[name].maturity,
-                "description": catalog.overlays[name].description,
-            }
-            for name in known
-        ]
+        described = [{"recipe": o.name, "maturity": o.maturity, "description": o.description} for o in known]
         _table(described, ("recipe", "maturity", "description"))
 
 
@@ -214,7 +207,7 @@ def graph(workspace: Path | None, name: str, profile: dict[str, str], form: str)
         (entry,) = _entries(catalog, (name,))
         plan = pipeline.plan_bundle(catalog, entry, Flags(profile=profile))
         _warn(plan.warnings, place)
-        click.echo({"text": draw.text, "mermaid": draw.mermaid, "dot": draw.dot}[form](plan), nl=False)
+        click.echo({"text": draw.text, "mermaid": draw.mermaid, "dot": draw.dot}[form](plan).rstrip("\n"))
 
 
 @cli.command()
