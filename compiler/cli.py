@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from compiler.report import Style
 
 WORKSPACE_FILE = "bundlec.yaml"
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Place:
             return str(path)
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="bundlec", prog_name="bundlec")
 @click.option(
     "-C", "--workspace", type=click.Path(path_type=Path), help="Folder that holds bundlec.yaml; default: here or above."

@@ -6,7 +6,7 @@ A predicate is a YAML mapping with one subject and, for most subjects, one opera
 * `{recipe: service, OP}`, `{profile: gpuStack, OP}`, `{input: x, OP}`
 * `{component: x, enabled: true}`, `{component: x, version: ">= 0.5.1"}`
 * `{validation: performance.some-constraint, OP}`, `{constraint: K8s.server.version, OP}`
-* `{value: "gpu-operator:driver.rdma", OP}`; inside component.yaml `{value: .driver.rdma, OP}`
+* `{value: "<component>:driver.rdma", OP}`; inside component.yaml `{value: .driver.rdma, OP}`
 * `{objects: {group, kind, ...}, every|some|none: {path, OP}}`, `{objects: {...}, count: {atLeast, atMost, equals}}`
 
 Types are strict: true is not 1 is not "1" (numbers compare as numbers, as JSON has only one kind). A missing value or a
