@@ -20,8 +20,6 @@ NAME_REFERENCE = "flux/name-reference.yaml"
 VALUES_LIMIT = 1 << 20
 """Bytes that an object of the API server may hold, and with it a ConfigMap of values."""
 
-_RETRY = {"name": "RetryOnFailure", "retryInterval": "30s"}
-
 
 def folder(release: Release) -> str:
     """The folder of the node of a release, relative to the bundle."""
@@ -125,7 +123,7 @@ def _action(release: Release, crds_of_others: str) -> dict[str, Any]:
         action["disableWait"] = True
     elif not release.install.wait_for_jobs:
         action["disableWaitForJobs"] = True
-    action["strategy"] = dict(_RETRY)
+    action["strategy"] = {"name": "RetryOnFailure", "retryInterval": "30s"}
     return action
 
 
