@@ -25,12 +25,13 @@ TEARDOWN_TIMEOUT = 1800
 def emit(plan: Plan) -> Files:
     """`lib/gates.sh`, `lib/gate` and `lib/prepare`. Raises `UserError` (BC3011) for a check no probe can look at."""
     settings = plan.settings.gates
+    limit = round(TEARDOWN_TIMEOUT * settings.timeout_scale)
     releases = plan.releases
     gates = [(r.id, [gate_line(c) for c in r.gate.checks] if r.gate else []) for r in releases]
-    teardown = [(r.id, [teardown_line(r, c) for c in r.teardown_before]) for r in releases]
+    teardown = [(r.id, [teardown_line(r, c, limit) for c in r.teardown_before]) for r in releases]
     crds = [(r.id, [_crds_line(plan, r)] if r.crds_before else []) for r in releases]
     return {
-        "lib/gates.sh": shell.render("gates.sh", poll=settings.poll, timeout_scale=f"{settings.timeout_scale:g}"),
+        "lib/gates.sh": shell.render("gates.sh", poll=settings.poll),
         "lib/gate": shell.render(
             "gate",
             gates=shell.cases(gates),
@@ -67,11 +68,11 @@ def gate_line(item: GateCheck) -> str:
     return shell.words([f"gate_{kind}", name, item.timeout, item.on_timeout, item.scope, *arguments])
 
 
-def teardown_line(release: Release, check: Check) -> str:
-    """The command that waits for a condition of the release's removal."""
+def teardown_line(release: Release, check: Check, timeout: int = TEARDOWN_TIMEOUT) -> str:
+    """The command that waits `timeout` seconds at most for a condition of the release's removal."""
     kind, *arguments = probe(check)
     name = f"{release.component}/{check.id}"
-    return shell.words([f"gate_{kind}", name, TEARDOWN_TIMEOUT, "fail", "always", *arguments])
+    return shell.words([f"gate_{kind}", name, timeout, "fail", "always", *arguments])
 
 
 def once_line(name: str, check: Check) -> str:

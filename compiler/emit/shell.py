@@ -24,7 +24,7 @@ def render(template: str, **variables: object) -> bytes:
     """The script that `templates/<template>.j2` makes of `variables`.
 
     Delimiters are `@{ name }@` and `@% if %@`, since `{{`, `{%` and `{#` are words of bash and of kubectl. What is put
-    in is quoted as one shell word unless it is a `Script`. An unknown name raises jinja2's UndefinedError: a bug of ours.
+    in is quoted as one shell word unless it is a `Script`. An unknown name raises jinja2's UndefinedError, a bug.
     """
     return _environment().get_template(f"{template}.j2").render(**variables).encode()
 
@@ -37,6 +37,11 @@ def words(parts: Iterable[object]) -> str:
 def script(lines: Iterable[str], indent: int = 0) -> Script:
     """Prepared lines, each indented by `indent` blanks, as text without a final line break."""
     return Script("\n".join(" " * indent + line if line else "" for line in lines))
+
+
+def body(lines: Iterable[str]) -> Script:
+    """The body of a function, one command a line; `:` when there is none. `read_body` reads it back."""
+    return script(list(lines) or [":"], 2)
 
 
 def cases(table: Iterable[tuple[str, Iterable[str]]]) -> Script:

@@ -1,0 +1,50 @@
+"""undeploy.sh: the releases in reverse order, each behind the conditions of its removal."""
+
+from __future__ import annotations
+
+from compiler.emit import shell
+from compiler.model import Files, Plan
+
+
+def emit(plan: Plan) -> Files:
+    """`undeploy.sh`. It reads the conditions from `lib/gate --teardown` (see gatelib)."""
+    removals = [
+        shell.words(["remove", r.id, r.component, r.namespace, r.install.timeout, "keep" if r.keep else "remove"])
+        for r in reversed(plan.releases)
+    ]
+    stuck = dict.fromkeys(
+        shell.words(["stuck", s.group, s.kind, s.namespace or "", s.finalizer, *s.commands])
+        for release in reversed(plan.releases)
+        for s in release.stuck
+    )
+    return {
+        "undeploy.sh": shell.render(
+            "undeploy.sh",
+            title=shell.Script(plan.bundle),
+            removals=shell.body(removals),
+            stuck=shell.body(stuck),
+            namespaces=shell.Script(shell.words(n.name for n in plan.namespaces)),
+            crds=shell.Script(shell.words(_crds(plan))),
+        )
+    }
+
+
+def read_order(files: Files) -> tuple[str, ...]:
+    """The release ids in the order in which undeploy.sh removes them, read from the file."""
+    text = files.get("undeploy.sh", b"").decode()
+    return tuple(line[1] for line in shell.read_body(text, "removals") if line[0] == "remove" and len(line) == 6)
+
+
+def _crds(plan: Plan) -> list[str]:
+    """The CRDs that `--purge` removes: what the components surely bring and do not share with others.
+
+    A CRD that comes with some configurations only (`when`) may belong to somebody else in this cluster, so it stays.
+    """
+    return sorted(
+        {
+            crd.name
+            for item in plan.recipe.enabled()
+            for crd in item.component.crds
+            if crd.when is None and not crd.shared
+        }
+    )
