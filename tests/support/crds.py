@@ -1,0 +1,60 @@
+"""Strict validation of custom resources against CRDs, as `kubectl --validate=strict` does it: no unknown field."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from compiler.yamlio import load_all
+
+
+def folder() -> Path:
+    """The folder of CRDs that BUNDLEC_CRDS names; the test is skipped without one."""
+    path = os.environ.get("BUNDLEC_CRDS")
+    if not path or not Path(path).is_dir():
+        pytest.skip("BUNDLEC_CRDS names no folder of CRDs")
+    return Path(path)
+
+
+def faults(item: dict[str, Any]) -> list[str]:
+    """What the CRD of `item` finds wrong with it. KeyError when there is no CRD of that kind and version."""
+    validator = _validator(folder(), item["apiVersion"], item["kind"])
+    return [f"{'.'.join(map(str, error.instance_path))}: {error.message}" for error in validator.iter_errors(item)]
+
+
+@cache
+def _validator(path: Path, api_version: str, kind: str) -> Any:
+    # OpenAPI's `exclusiveMinimum: true` is the form of draft 4.
+    return jsonschema_rs.Draft4Validator(_strict(_schema(path, api_version, kind)))
+
+
+def _schema(path: Path, api_version: str, kind: str) -> Any:
+    group, _, wanted = api_version.partition("/")
+    for file in sorted(path.glob(f"*.{group}.yaml")):
+        for document in load_all(file.read_text(), str(file), strict=False):
+            spec = document.data["spec"]
+            for version in spec["versions"]:
+                if (version["name"], spec["names"]["kind"]) == (wanted, kind):
+                    return version["schema"]["openAPIV3Schema"]
+    raise KeyError(f"{api_version} {kind}")
+
+
+def _strict(schema: Any) -> Any:
+    """The schema with every object closed that lists its properties."""
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {
+        key: {name: _strict(below) for name, below in value.items()} if key == "properties" else _strict(value)
+        for key, value in schema.items()
+    }
+    open_ = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
+    if "properties" in schema and not open_:
+        result["additionalProperties"] = False
+    return result
