@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from compiler.emit import names
@@ -23,7 +24,7 @@ FLOOR = (2, 8)
 """The oldest Flux that knows every field that is emitted (`waitStrategy`)."""
 
 # Nobody else's variable substitution may touch `${...}` in values: a parent Kustomization can have one.
-VERBATIM = {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
+VERBATIM = MappingProxyType({"kustomize.toolkit.fluxcd.io/substitute": "disabled"})
 
 _SCP = re.compile(r"(?P<user>[^@/:]+)@(?P<host>[^/:]+):(?P<path>[^/].*)")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
