@@ -138,7 +138,7 @@ def chart_words(plan: Plan, release: Release) -> tuple[str, ...]:
 
 
 # Number of arguments of each probe, for reading back: a line that the library would misread is no guard.
-_ARGUMENTS = {
+_ARGUMENTS: Mapping[str, int] = {
     "crd": 1, "deployment": 3, "statefulset": 3, "daemonset": 4, "job": 2, "field": 6, "condition": 5, "every": 4,
     "gone": 2, "nodes": 2, "webhook": 2,
 }  # fmt: skip
