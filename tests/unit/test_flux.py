@@ -51,6 +51,13 @@ NODES = check("nodes", id="gpu-nodes", selector="nvidia.com/gpu.present=true,!x"
 WEBHOOK = check("webhook", id="webhook", name="cert-manager-webhook", namespace="cert-manager")
 
 
+CRD_CHECK = """\
+  - apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    name: ippools.nv-ipam.nvidia.com
+"""
+
+
 def with_settings(plan: Plan, **changes: Any) -> Plan:
     return dataclasses.replace(plan, recipe=dataclasses.replace(plan.recipe, settings=settings(**changes)))
 
@@ -214,11 +221,7 @@ def test_a_broken_order_is_found(path: str, old: str, new: str) -> None:
         ("status.state == 'ready'", "status.state == 'done'"),
         ("    current: has", "    inProgress: 'false'\n    current: 'true' #"),
         ("name: nic-cluster-policy", "name: other"),
-        (
-            "  - apiVersion: apiextensions.k8s.io/v1\n    kind: CustomResourceDefinition\n"
-            "    name: ippools.nv-ipam.nvidia.com\n",
-            "",
-        ),
+        (CRD_CHECK, ""),
         ("demo-network-operator-post", "demo-network-operator"),
     ],
 )
