@@ -50,8 +50,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, shellcheck of the emitted scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict compiler
-	@scripts=$$(find out .ci -type f \( -name '*.sh' -o -path '*/lib/*' -o -path '.ci/run' \) -print 2>/dev/null | LC_ALL=C sort); \
-	if [ -n "$$scripts" ]; then echo "shellcheck: $$(echo "$$scripts" | wc -l) scripts" && echo "$$scripts" | tr '\n' '\0' | xargs -0 $(BIN)/shellcheck -x; fi
+	@find .ci $(wildcard out) -type f \( -perm -u+x -o -name '*.sh' \) -print0 | LC_ALL=C sort -z | xargs -0 $(BIN)/shellcheck -x
 
 bench: $(VENV)/.dev ## measured times and memory beside their budgets
 	$(BIN)/python tests/bench/bench.py
