@@ -41,6 +41,7 @@ def emit(plan: Plan) -> Files:
             "releases.sh",
             bundle=plan.bundle,
             helm_min=settings.helm_min_version,
+            helm_min_4=settings.helm_min_version if settings.helm_min_version.startswith("4.") else _HELM_4,
             helm_extra_args=shell.Script(shell.words(settings.helm_extra_args)),
         ),
         **undeploy.emit(plan),
@@ -73,6 +74,7 @@ def read_back(files: Files) -> Wiring:
     return Wiring(tuple(order), hard, frozenset(), guards)
 
 
+_HELM_4 = "4.1"  # the oldest Helm 4 that the scripts are made for
 _CHART = 8  # release ID COMPONENT NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART
 
 
