@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ class Cluster:
         }
 
     def remove(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", str(self.bundle / "flux/remove.sh"), *arguments]
+        command = ["bash", str(self.bundle / "flux/remove.sh"), "--yes", *arguments]
         return subprocess.run(
             command, capture_output=True, text=True, timeout=60, check=False, env=self.environment, cwd="/"
         )
@@ -163,7 +164,7 @@ def test_purging_removes_it(cluster: Cluster) -> None:
 def test_what_must_come_first_is_waited_for(cluster: Cluster) -> None:
     (cluster.state / "states").write_text("nvidia-network-operator/node-1=InProgress\n")
     result = cluster.remove()
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert cluster.deleted() == ["sriov-ib-networks", "gate-sriov-ib-networks"]
     assert "network-operator-post is not removed" in result.stderr
     (cluster.state / "states").write_text("nvidia-network-operator/node-1=Succeeded\n")
@@ -201,6 +202,34 @@ def test_a_source_that_existed_before_stays(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, plan)
     assert cluster.remove().returncode == 0
     assert cluster.left("gitrepositories") == {"demo"}
+
+
+def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
+    result = cluster.remove("--dry-run")
+    assert result.returncode == 0
+    assert cluster.log() == []
+    told = [line for line in result.stderr.splitlines() if line.startswith("would remove")]
+    assert told[:2] == ["would remove demo-sriov-ib-networks", "would remove demo-gate-sriov-ib-networks"]
+    assert "cert-manager would stay" in result.stderr
+
+
+def test_nobody_is_taken_by_surprise(cluster: Cluster) -> None:
+    command = ["bash", str(cluster.bundle / "flux/remove.sh")]
+    result = subprocess.run(
+        command, capture_output=True, timeout=60, check=False, env=cluster.environment, stdin=subprocess.DEVNULL
+    )
+    assert result.returncode == 2
+    assert b"pass --yes" in result.stderr
+    assert cluster.log() == []
+
+
+def test_shellcheck_has_nothing_to_say(cluster: Cluster) -> None:
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    if not shellcheck.exists():
+        pytest.skip("needs shellcheck")
+    command = [str(shellcheck), "-x", str(cluster.bundle / "flux/remove.sh")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout == ""
 
 
 def test_usage(cluster: Cluster) -> None:
