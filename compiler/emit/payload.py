@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from compiler.emit import names
@@ -13,7 +14,7 @@ from compiler.errors import Collector, InternalError
 from compiler.model import Files, KubeObject, Namespace, Plan, Release
 from compiler.yamlio import dump
 
-WAVES = {"pre": "-1", "post": "2"}
+WAVES: Mapping[str, str] = MappingProxyType({"pre": "-1", "post": "2"})
 """Argo CD sync waves of the pieces that stand beside a chart in one Application; inert for every other deployer."""
 
 # Manifests are read, not templated: braces in rules, dashboards and scripts reach the cluster unchanged.

@@ -117,7 +117,15 @@ def kubectl(store: Store, arguments: list[str], stdin: str) -> str:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    flags = {"--all-namespaces", "-A", "--ignore-not-found", "--no-headers", "--server-side", "--force-conflicts", "--show-labels"}
+    flags = {
+        "--all-namespaces",
+        "-A",
+        "--ignore-not-found",
+        "--no-headers",
+        "--server-side",
+        "--force-conflicts",
+        "--show-labels",
+    }
     short = {"-n": "namespace", "-o": "output", "-l": "selector", "-f": "filename"}
     words, options, rest = [], {}, list(arguments)
     while rest:
@@ -234,15 +242,13 @@ def _run(parts: list[str], at: int, data: Any) -> tuple[str, int]:
         elif part == "{end}":
             return text, at
         elif part.startswith("{range "):
-            end = at
             for item in _select(data, part[7:-1].strip()):
-                more, end = _run(parts, at, item)
+                more, _ = _run(parts, at, item)
                 text += more
-            else:
-                depth = 1
-                while depth:
-                    depth += parts[at].startswith("{range ") - (parts[at] == "{end}")
-                    at += 1
+            depth = 1
+            while depth:
+                depth += parts[at].startswith("{range ") - (parts[at] == "{end}")
+                at += 1
         elif part.startswith('{"'):
             text += json.loads(part[1:-1])
         else:
@@ -284,7 +290,9 @@ def _shown(value: Any) -> str:
 
 
 def helm(store: Store, arguments: list[str]) -> str:
-    words, options = _split([w for w in arguments if w not in {"--install", "--wait", "--wait=legacy", "--wait-for-jobs", "--no-hooks"}])
+    words, options = _split(
+        [w for w in arguments if w not in {"--install", "--wait", "--wait=legacy", "--wait-for-jobs", "--no-hooks"}]
+    )
     plan = store.state["helm"]
     match words[0]:
         case "version":
@@ -342,7 +350,9 @@ def record(store: Store, name: str, namespace: str, number: int, status: str, la
 
 def _revisions(store: Store, name: str, namespace: str) -> list[dict[str, Any]]:
     secrets = store.state["objects"].get("secrets", {}).values()
-    mine = [s for s in secrets if s["metadata"]["namespace"] == namespace and s["metadata"]["labels"].get("name") == name]
+    mine = [
+        s for s in secrets if s["metadata"]["namespace"] == namespace and s["metadata"]["labels"].get("name") == name
+    ]
     return sorted(mine, key=lambda s: int(s["metadata"]["labels"]["version"]))
 
 

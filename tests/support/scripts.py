@@ -97,7 +97,14 @@ class Cluster:
             **env,
         }
         done = subprocess.run(
-            [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, input=stdin, check=False
+            [str(word) for word in command],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            input=stdin,
+            check=False,
         )
         calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         return Ran(done.returncode, done.stderr, done.stdout, calls)
