@@ -20,8 +20,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -36,7 +34,6 @@ _NO_LOCKS = {errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF, errno.ENOSYS, errno.EI
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2  # flags of renameat2(2)
-_FEW = 32  # files that are synced one by one; above, one syncfs(2) costs less
 
 
 @contextlib.contextmanager
@@ -71,14 +68,15 @@ def _lock(handle: int, deadline: float) -> bool:
 
 def fresh(target: Path) -> Path:
     """A new empty folder beside `target` to build its successor in. Raises `OSError`."""
-    folder = target.parent / f".{target.name}.new-{secrets.token_hex(8)}"
+    folder = target.parent / f".{target.name}.new-{os.urandom(8).hex()}"
     os.mkdir(folder, 0o700)
     return folder
 
 
 def sync(root: Path, written: list[Path]) -> None:
     """Bring the tree below `root`, of which the files `written` are new, to the disk. Raises `OSError`."""
-    if len(written) > _FEW and _syncfs(root):
+    # One call for the file system: one per file and folder, each with a commit of the journal, takes ten times as long.
+    if _syncfs(root):
         return
     folders = [root, *(root / path for path in listing(root).folders)]
     for path in [*written, *reversed(folders)]:
@@ -132,6 +130,9 @@ def _old(new: Path) -> Path:
 
 
 def _delete(folder: Path) -> None:
+    # Lazy: it loads every compression library there is, and is needed after a crash only.
+    import shutil
+
     _opened(folder)
     shutil.rmtree(folder)
 

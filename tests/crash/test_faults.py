@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def build(
     with monkeypatch.context() as patch:
         rename = swap._renameat2 if exchange else lambda *_: False
         patch.setattr(swap, "_renameat2", kernel.call(rename))
-        patch.setattr(swap.shutil, "rmtree", kernel.call(swap.shutil.rmtree))
+        patch.setattr(shutil, "rmtree", kernel.call(shutil.rmtree))
         for module in (ownership, swap, tree):
             patch.setattr(module, "os", kernel)
         write(files, target)
