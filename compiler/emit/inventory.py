@@ -102,7 +102,10 @@ def check_data(check: Check) -> dict[str, Any]:
 
 def check_of(identifier: str, data: Mapping[str, Any], document: Document) -> Check:
     """The inverse of `check_data`; keys that are no kind of check are left alone. Raises KeyError, ValueError."""
-    kind, body = next((key, value) for key, value in data.items() if key in _KINDS)
+    kind = next((key for key in data if key in _KINDS), None)
+    if kind is None:
+        raise ValueError(f"the check {identifier} is of no known kind")
+    body = data[kind]
     fields: dict[str, Any] = {"name": body} if kind == "crd" else {}
     for key, value in (body if isinstance(body, dict) else {}).items():
         if key in _COMPARISONS:

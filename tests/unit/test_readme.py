@@ -1,0 +1,125 @@
+"""`README.md` of a bundle."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compiler.emit import payload, readme
+from compiler.model import Gate, GateCheck, GitSettings, Note, Plan
+from tests.support.plans import INSTALLER, settings, small_plan
+
+
+def text(plan: Plan, **files: bytes) -> str:
+    return readme.emit(plan, {**payload.emit(plan), **files})["README.md"].decode()
+
+
+def with_settings(**changes: Any) -> Plan:
+    return small_plan(settings=settings(**changes))
+
+
+def test_it_says_what_the_bundle_is_and_what_it_needs() -> None:
+    shown = text(small_plan(prerequisites=(Note("networks", "The five named `Networks` exist."),)))
+    assert shown.startswith("# demo\n\nA demo.\n")
+    assert "| accelerator | gb200 |" in shown
+    assert "- Nothing is known." in shown
+    assert "- The five named `Networks` exist." in shown
+    assert r"| K8s.server.version | \>= 1.34 | error: Kubernetes 1.34 or newer |" in shown
+    assert "| `gpu-operator` | v26.7.1 | https://helm.ngc.nvidia.com/nvidia/gpu-operator | `gpu-operator` |" in shown
+    assert "| `old-thing` |  | nothing to apply | `kube-system` |" in shown
+
+
+def test_it_shows_the_order_with_its_gates() -> None:
+    shown = text(small_plan())
+    picture = re.search(r"```mermaid\n(.*?)\n```", shown, re.DOTALL)
+    assert picture
+    assert picture[1].startswith("flowchart LR\n")
+    assert "g_sriov_ib_networks ==> c_sriov_ib_networks" in picture[1]
+    assert (
+        "| `sriov-ib-networks` | CRD ippools.nv-ipam.nvidia.com is Established | `network-operator` | 45m, then fails |"
+        in shown
+    )
+    assert "- prometheus-adapter needs kube-prometheus-stack" in shown
+
+
+def test_soft_edges_are_those_that_no_guard_holds_and_only_on_argo_cd() -> None:
+    shown = text(small_plan())
+    assert "- `cert-manager` before `gpu-operator`\n- `gpu-operator` before `kai-scheduler`\n" in shown
+    assert "- `gcp-driver-installer` before" not in shown
+    assert "- `network-operator` before" not in shown
+    assert "by sync wave alone" not in text(with_settings(deployers=("flux",)))
+
+
+@pytest.mark.parametrize(
+    ("deployer", "command"),
+    [
+        ("deploy.sh", "./deploy.sh "),
+        ("helmfile", "helmfile sync"),
+        ("argocd", "kubectl apply --namespace argocd --filename argocd/root.yaml"),
+        ("flux", "flux/remove.sh"),
+    ],
+)
+def test_only_the_chosen_deployers_are_described(deployer: str, command: str) -> None:
+    assert command in text(with_settings(deployers=(deployer,)))
+    others = tuple(d for d in ("deploy.sh", "helmfile", "argocd", "flux") if d != deployer)
+    assert command not in text(with_settings(deployers=others))
+
+
+@pytest.mark.parametrize(
+    ("url", "placeholder"),
+    [
+        ("https://git.example.com/platform/bundles.git", True),
+        ("git@git.example.com:platform/bundles.git", True),
+        ("ssh://git@example.org/x.git", True),
+        ("https://github.com/example.com/bundles.git", False),
+        ("https://notexample.com/x.git", False),
+        ("git@git.corp.net:x.git", False),
+    ],
+)
+def test_an_example_of_a_repository_is_said_to_be_one(url: str, placeholder: bool) -> None:
+    shown = text(with_settings(git=GitSettings(url, "main", "out/demo")))
+    assert ("is an example" in shown) is placeholder
+
+
+def test_without_git_the_scripts_are_described_all_the_same() -> None:
+    assert "./undeploy.sh" in text(with_settings(git=None, deployers=("deploy.sh",)))
+
+
+def test_minimum_versions_are_those_of_the_settings() -> None:
+    shown = text(with_settings(helm_min_version="4.1.0"))
+    assert "| Helm | 4.1.0 |" in shown
+    assert "| Flux | 2.8 |" in shown
+    assert "| Flux |" not in text(with_settings(deployers=("deploy.sh",)))
+
+
+def test_what_gitops_reads_in_its_own_way_is_said_where_it_matters() -> None:
+    plan = small_plan()
+    gate = Gate("kai-scheduler", ("gpu-operator",), (GateCheck(INSTALLER, "gpu-operator", 60, "warn", "install"),))
+    soft = replace(plan, releases=tuple(replace(r, gate=gate) if r.id == gate.id else r for r in plan.releases))
+    assert "1m, then warns and goes on, first installation only |" in text(soft)
+    assert "Flux has no deadline" in text(soft)
+    assert "Argo CD asks the gates of a first installation" in text(soft)
+    assert "has no deadline" not in text(plan)
+
+
+def test_nothing_of_the_sources_can_break_the_page() -> None:
+    gap = "a | b <script> *c* _d_ snake_case [x](y) `k|l <m>`\n# no heading"
+    shown = text(small_plan(known_gaps=(gap,), inputs={"a|b": "c|d\ne"}))
+    assert "- a \\| b \\<script> \\*c\\* \\_d\\_ snake_case \\[x](y) `k\\|l <m>` # no heading\n" in shown
+    assert "| a\\|b (input) | c\\|d e |" in shown
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    for row in rows:
+        cells = re.sub(r"\\\|", "", row).count("|")
+        assert cells in {3, 4, 5}, row
+
+
+def test_the_page_is_tidy() -> None:
+    for plan in (small_plan(), with_settings(deployers=("flux",)), small_plan(known_gaps=(), criteria={})):
+        shown = text(plan)
+        assert "\n\n\n" not in shown
+        assert shown.endswith("\n")
+        assert not any(line != line.rstrip() for line in shown.splitlines())
+        assert "{{" not in re.sub(r"```mermaid.*?```", "", shown, flags=re.DOTALL)
