@@ -12,9 +12,7 @@ from compiler.errors import Diagnostic, UserError
 from compiler.load import load
 from compiler.model import BundleEntry, Catalog, Flags, Recipe
 from compiler.resolve import entry_for, resolve
-
-HEADER_LINES = 4
-"""Lines before the spec of a file that `catalog` writes: line N of a spec is line N + HEADER_LINES of the file."""
+from compiler.source import Span
 
 CHART = 'chart: {repository: "https://charts.example.com", name: x, version: "1.2.3"}\n'
 
@@ -22,11 +20,11 @@ CHART = 'chart: {repository: "https://charts.example.com", name: x, version: "1.
 def catalog(root: Path, files: Mapping[str, str]) -> Catalog:
     """Write a workspace below `root` and load it.
 
-    Overlays, mixins, component.yaml and bundlec.yaml are given as their `spec` alone; every other file as it is. The key
-    `components/<name>` stands for the component.yaml of a chart, to which the text adds fields.
+    Overlays, mixins, component.yaml and bundlec.yaml are given as their `spec` alone; every other file as it is. The
+    key `components/<name>` stands for the component.yaml of a chart, to which the text adds fields.
     """
-    for name, text in {"bundlec.yaml": "", **files}.items():
-        path = root / name
+    for name, written in {"bundlec.yaml": "", **files}.items():
+        path, text = root / name, written
         if name.startswith("components/") and name.count("/") == 1:
             path, text = path / "component.yaml", f"namespace: {{name: {path.name}}}\n{CHART}{textwrap.dedent(text)}"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,12 +52,19 @@ def the_finding(found: Catalog, entry: BundleEntry | str, code: str, flags: Flag
     return one
 
 
+def pointed(root: Path, span: Span | None) -> str:
+    """`<file>: <what stands there>`: the text of the source from a place to the end of its line."""
+    assert span is not None
+    line = (root / span.file).read_text(encoding="utf-8").splitlines()[span.line - 1]
+    return f"{span.file}: {line[span.column - 1 :]}"
+
+
 def _kind(name: str) -> str | None:
     if name == "bundlec.yaml":
         return "Workspace"
     if name.startswith("components/"):
         return "Component" if name.endswith("/component.yaml") or name.count("/") == 1 else None
-    return {"overlays": "Overlay", "mixins": "Mixin"}[name.split("/")[0]]
+    return {"overlays": "Overlay", "mixins": "Mixin"}[name.partition("/")[0]]
 
 
 def _document(path: Path, text: str, kind: str | None) -> str:

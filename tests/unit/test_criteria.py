@@ -10,7 +10,7 @@ from compiler.errors import Collector, UserError
 from compiler.model import BundleEntry, Catalog, Flags
 from compiler.resolve import entry_for, recipes, resolve
 from compiler.resolve.criteria import effective, maximal_leaves
-from tests.support.workspaces import HEADER_LINES, catalog, findings, the_finding
+from tests.support.workspaces import catalog, findings, pointed, the_finding
 
 FILES = {
     "overlays/base.yaml": "abstract: true",
@@ -78,7 +78,7 @@ def test_a_child_may_not_change_criteria(tmp_path: Path, value: str) -> None:
         tmp_path, {**FILES, "overlays/x.yaml": f"base: gke-training\ncriteria:\n  platform: nim\n  os: {value}"}
     )
     one = the_finding(found, "gke-training", "BC2002")
-    assert str(one.span) == f"overlays/x.yaml:{4 + HEADER_LINES}:9"
+    assert pointed(tmp_path, one.span) == f"overlays/x.yaml: {value}"
     assert "inherits os: cos from `gke`" in one.message
     ((where, _),) = one.notes
     assert where.file == "overlays/gke.yaml"
@@ -119,7 +119,7 @@ def test_a_bundle_comes_before_a_recipe_of_that_name(tmp_path: Path) -> None:
 def test_a_bundle_of_an_unknown_recipe_is_reported_in_bundlec_yaml(tmp_path: Path) -> None:
     found = catalog(tmp_path, {**FILES, "bundlec.yaml": "bundles:\n  - name: b\n    recipe: ekss"})
     one = the_finding(found, "b", "BC2001")
-    assert str(one.span) == f"bundlec.yaml:{3 + HEADER_LINES}:15"
+    assert pointed(tmp_path, one.span) == "bundlec.yaml: ekss"
     assert one.fix == "did you mean `eks`?"
 
 
