@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pytest
 
 from compiler.yamlio import load_all
 
 
-def folder() -> Path:
-    """The folder of CRDs that BUNDLEC_CRDS names; the test is skipped without one."""
-    path = os.environ.get("BUNDLEC_CRDS")
-    if not path or not Path(path).is_dir():
-        pytest.skip("BUNDLEC_CRDS names no folder of CRDs")
-    return Path(path)
-
-
-def faults(item: dict[str, Any]) -> list[str]:
-    """What the CRD of `item` finds wrong with it. KeyError when there is no CRD of that kind and version."""
-    validator = _validator(folder(), item["apiVersion"], item["kind"])
+def faults(folder: Path, item: dict[str, Any]) -> list[str]:
+    """What the CRD of `item` in a folder of CRDs finds wrong with it. KeyError when there is none of that version."""
+    validator = _validator(folder, item["apiVersion"], item["kind"])
     return [f"{'.'.join(map(str, error.instance_path))}: {error.message}" for error in validator.iter_errors(item)]
 
 

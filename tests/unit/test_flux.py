@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,9 @@ from compiler.model import (
 )
 from compiler.proof import prove
 from compiler.yamlio import dump, load_all
-from tests.support import crds
+from tests.support.crds import faults as crd_faults
 from tests.support.plans import GONE, INSTALLER, IPPOOL_CRD, POLICY_READY, STATES, check, release, settings, small_plan
 
-ROOT = Path(__file__).resolve().parents[2]
 CONDITION = check(
     "condition",
     group="nvidia.com",
@@ -527,12 +525,12 @@ RICH = with_settings(
 
 
 @pytest.mark.parametrize("plan", [small_plan(), RICH], ids=["small", "rich"])
-def test_the_custom_resources_are_valid_without_an_unknown_field(plan: Plan) -> None:
+def test_the_custom_resources_are_valid_without_an_unknown_field(plan: Plan, crds: Path) -> None:
     files = everything(plan)
     seen = set()
     for path, item in objects(files):
         if ".toolkit.fluxcd.io/" in item["apiVersion"]:
-            assert crds.faults(item) == [], path
+            assert crd_faults(crds, item) == [], path
             seen.add(item["kind"])
     assert seen == {"Kustomization", "GitRepository", "HelmRelease", "HelmRepository", "OCIRepository"}
 
@@ -547,15 +545,8 @@ def test_the_gate_jobs_are_valid() -> None:
     assert seen == {"Job", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
 
 
-def kubectl() -> str:
-    found = shutil.which("kubectl", path=f"{ROOT / '.tools' / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    if found is None:
-        pytest.skip("needs kubectl")
-    return found
-
-
-def build(folder: Path) -> list[dict[str, Any]]:
-    command = [kubectl(), "kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
+def build(kubectl: Path, folder: Path) -> list[dict[str, Any]]:
+    command = [str(kubectl), "kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
     return [d.data for d in load_all(result.stdout, "build", strict=False)]
@@ -570,26 +561,26 @@ def write(files: Files, target: Path) -> None:
 
 
 @pytest.mark.tools
-def test_kustomize_builds_every_folder_that_a_node_names(tmp_path: Path) -> None:
+def test_kustomize_builds_every_folder_that_a_node_names(tmp_path: Path, tool: Callable[[str], Path]) -> None:
     files = everything(RICH)
     write(files, tmp_path / "out" / "demo")
     for _, item in objects(files):
         if item["kind"] == "Kustomization":
             folder = tmp_path / item["spec"]["path"]
             if (folder / "kustomization.yaml").exists():
-                built = build(folder)
+                built = build(tool("kubectl"), folder)
                 assert bool(built) == (folder.name != "gates"), folder
             else:
                 assert folder.name == "namespaces"  # Flux lists the folder itself
 
 
 @pytest.mark.tools
-def test_a_changed_value_changes_the_helm_release(tmp_path: Path) -> None:
+def test_a_changed_value_changes_the_helm_release(tmp_path: Path, tool: Callable[[str], Path]) -> None:
     names = []
     for number, values in enumerate(({"a": "${HOME} y: 1e3\n"}, {"a": "b"})):
         plan = replaced("network-operator", values=values)
         write(everything(plan), tmp_path / str(number))
-        built = build(tmp_path / str(number) / "flux/releases/network-operator")
+        built = build(tool("kubectl"), tmp_path / str(number) / "flux/releases/network-operator")
         by_kind = {item["kind"]: item for item in built}
         config = by_kind["ConfigMap"]
         assert config["data"] == {"values.yaml": dump(values)}
