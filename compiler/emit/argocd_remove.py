@@ -19,23 +19,23 @@ def script(site: Site, *, namespaces: bool) -> bytes:
     root = site.name(argocd_apps.ROOT)
     return shell.render(
         "argocd-remove.sh",
+        title=shell.Script(site.plan.bundle),
+        bundle=site.plan.bundle,
         namespace=site.settings.namespace,
-        steps=shell.script((f"{step} || return" for step in _steps(site, root, namespaces=namespaces)), 2),
+        removals=shell.script((f"{step} || return" for step in _steps(site, root, namespaces=namespaces)), 2),
         stuck=shell.cases((c.name, list(_hints(site, c))) for c in site.plan.components),
-        done=f"the bundle {site.plan.bundle} is removed",
-        rest=f"the rest of the bundle {site.plan.bundle} is removed; {root} stays suspended",
+        root=root,
+        kept=f"{root} stays, asleep, with what is left",
     )
 
 
 def _steps(site: Site, root: str, *, namespaces: bool) -> Iterator[str]:
-    # The root would bring back what is removed.
-    yield shell.words(["suspend", root])
     for component in reversed(site.plan.components):
         releases = [site.plan.release(release_id) for release_id in reversed(component.releases)]
         seconds = _MARGIN + sum(release.install.timeout for release in releases)
         keep = "yes" if any(release.keep for release in releases) else "no"
         conditions = [release.id for release in releases if release.teardown_before]
-        yield shell.words(["remove", component.name, site.name(component.name), seconds, keep, *conditions])
+        yield shell.words(["component", component.name, site.name(component.name), seconds, keep, *conditions])
     if namespaces:
         yield shell.words(["rest", site.name(argocd_apps.NAMESPACES), _SMALL])
     yield shell.words(["rest", root, _SMALL])
