@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compiler.emit import payload, readme
-from compiler.model import Gate, GateCheck, GitSettings, Note, Plan
+from compiler.model import ArgoSettings, Gate, GateCheck, GitSettings, Note, Plan
 from tests.support.plans import INSTALLER, settings, small_plan
 
 
@@ -51,6 +51,17 @@ def test_soft_edges_are_those_that_no_guard_holds_and_only_on_argo_cd() -> None:
     assert "- `gcp-driver-installer` before" not in shown
     assert "- `network-operator` before" not in shown
     assert "by sync wave alone" not in text(with_settings(deployers=("flux",)))
+    health = text(with_settings(argocd=ArgoSettings(waves="health")))
+    assert "by sync wave alone" not in health
+    assert "holds only with the health checks" in health
+
+
+def test_purging_is_offered_where_something_stays() -> None:
+    plan = small_plan()
+    assert "BUNDLEC_PURGE=1 helmfile destroy" in text(plan)
+    nothing = replace(plan, releases=tuple(replace(r, keep=False) for r in plan.releases))
+    assert "BUNDLEC_PURGE" not in text(nothing)
+    assert "Namespaces and CRDs stay.\n" in text(nothing)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +69,7 @@ def test_soft_edges_are_those_that_no_guard_holds_and_only_on_argo_cd() -> None:
     [
         ("deploy.sh", "./deploy.sh "),
         ("helmfile", "helmfile sync"),
-        ("argocd", "kubectl apply --namespace argocd --filename argocd/root.yaml"),
+        ("argocd", "kubectl apply --filename argocd/root.yaml"),
         ("flux", "flux/remove.sh"),
     ],
 )
