@@ -45,10 +45,9 @@ def apply(
         draft = _find(name, names, drafts, at, collector)
         if draft is None:
             continue
-        values = {key: value for key, value in layer.data.items() if not _is_switch(key, value)}
-        for key, value in layer.data.items():
-            if key not in values:
-                _switch(draft, _BOOLEANS[str(value).lower()], layer, layer.origin.down(key), choice, collector)
+        values = {key: value for key, value in layer.data.items() if key not in _SWITCHES}
+        for key in sorted(layer.data.keys() - values.keys()):
+            _switch(draft, layer, key, choice, collector)
         if not values:
             continue
         if not draft.enabled:
@@ -91,12 +90,12 @@ def _find(
     return draft
 
 
-def _is_switch(key: str, value: Any) -> bool:
-    return key in _SWITCHES and str(value).lower() in _BOOLEANS
-
-
-def _switch(draft: Draft, enabled: bool, layer: Layer, at: Origin, choice: Choice | None, collector: Collector) -> None:
-    if enabled and not draft.enabled:
+def _switch(draft: Draft, layer: Layer, key: str, choice: Choice | None, collector: Collector) -> None:
+    at, value = layer.origin.down(key), layer.data[key]
+    enabled = _BOOLEANS.get(str(value).lower()) if isinstance(value, (bool, str)) else None
+    if enabled is None:
+        collector.error("BC1102", f"`{key}` switches the component `{draft.name}`: true or false", at)
+    elif enabled and not draft.enabled:
         collector.error(
             "BC2015",
             f"`{draft.name}` is switched off ({draft.reason}) and cannot be switched on by a bundle",

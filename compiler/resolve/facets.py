@@ -11,6 +11,8 @@ from compiler.model import Assertion, ClusterApi, Constraint, Note, Overlay
 POOL_LABEL = "NodeTopology.gpu-nodes.label"
 """A reading that tells pools of GPU nodes apart: it decides between the values of a profile, never about a recipe."""
 
+_PHASES = ("readiness", "deployment", "performance", "conformance")
+
 
 def constraints(overlays: Sequence[Overlay]) -> dict[str, Constraint]:
     """By name; a later overlay replaces a constraint as a whole."""
@@ -74,10 +76,10 @@ def validation(overlays: Sequence[Overlay]) -> dict[str, dict[str, Any]]:
     `checks` and `constraints` are unions (a constraint by name, the later one wins), an explicit empty list clears
     what was there, and what an overlay leaves out is inherited. The other fields are replaced as a whole.
     """
-    phases: dict[str, dict[str, Any]] = {}
+    phases: dict[str, dict[str, Any]] = {name: {} for name in _PHASES}
     for overlay in overlays:
         for name, phase in overlay.validation.items():
-            merged = phases.setdefault(name, {})
+            merged = phases[name]
             for field, value in (phase or {}).items():
                 if field == "checks":
                     merged[field] = _union(merged.get(field, ()), value, lambda check: check)
@@ -85,7 +87,7 @@ def validation(overlays: Sequence[Overlay]) -> dict[str, dict[str, Any]]:
                     merged[field] = _union(merged.get(field, ()), value, _constraint_name)
                 else:
                     merged[field] = value
-    return phases
+    return {name: phase for name, phase in phases.items() if phase}
 
 
 def _union(old: Iterable[Any], new: Sequence[Any], key: Callable[[Any], Hashable]) -> list[Any]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compiler import predicates
-from compiler.errors import Collector
+from compiler.errors import Collector, UserError
 from compiler.facts import facts
 from compiler.model import (
     Assertion,
     BundleEntry,
     Catalog,
     Constraint,
+    Facts,
     Flags,
     Overlay,
+    Predicate,
     Recipe,
     ResolvedComponent,
 )
@@ -118,7 +120,7 @@ def _require_values(recipe: Recipe, collector: Collector) -> None:
         for required in component.component.required_values:
             if lookup(component.values, parse_path(required.path)) is not MISSING:
                 continue
-            if required.when is not None and not predicates.evaluate(required.when, known):
+            if required.when is not None and not _holds(required.when, known, collector):
                 continue
             collector.error(
                 "BC2010",
@@ -127,6 +129,14 @@ def _require_values(recipe: Recipe, collector: Collector) -> None:
                 fix=f"set it in `overrides` of an overlay, or in `set: {{{component.name}: ...}}` of the bundle",
                 notes=[(required.origin, "it is required here")],
             )
+
+
+def _holds(predicate: Predicate, known: Facts, collector: Collector) -> bool:
+    try:
+        return predicates.evaluate(predicate, known)
+    except UserError as error:
+        collector.found += error.diagnostics
+        return False
 
 
 def _sorted(constraints: Mapping[str, Constraint]) -> dict[str, Constraint]:

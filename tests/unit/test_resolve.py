@@ -329,6 +329,12 @@ def test_a_required_value_that_is_not_set(tmp_path: Path, leaf: str) -> None:
     assert one.notes[0][0].file == "components/one/component.yaml"
 
 
+def test_a_condition_that_cannot_be_decided_is_a_finding_among_others(tmp_path: Path) -> None:
+    required = "requiredValues: [{path: a, message: m, when: {value: .v, version: '>= 1.0'}}]"
+    files = {"components/one": required, **chain(refs("{name: one, overrides: {v: latest, w: null}}"))}
+    assert sorted(d.code for d in findings(catalog(tmp_path, files), "leaf")) == ["BC1209", "BC2009"]
+
+
 def test_a_disabled_component_needs_no_values(tmp_path: Path) -> None:
     files = {"components/one": REQUIRED, **chain(refs("{name: one, enabled: false}"))}
     recipe(tmp_path, files, "leaf")

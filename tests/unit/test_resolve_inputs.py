@@ -153,6 +153,12 @@ def test_set_may_switch_off(tmp_path: Path, switch: str) -> None:
     assert (one.enabled, one.disabled_reason, one.values) == (False, "bundle b", {"mode": "none"})
 
 
+@pytest.mark.parametrize("value", ["1", "null", "maybe", "{x: 1}"])
+def test_a_switch_is_true_or_false(tmp_path: Path, value: str) -> None:
+    one = the_finding(catalog(tmp_path, plain(f"set: {{one: {{enabled: {value}}}}}")), "b", "BC1102")
+    assert pointed(tmp_path, one.span).startswith(f"bundlec.yaml: {value}")
+
+
 def test_set_may_repeat_that_a_component_is_on(tmp_path: Path) -> None:
     assert recipe(tmp_path, plain("set: {one: {enabled: true}}"), "b").components["one"].values == {"mode": "none"}
 
