@@ -29,7 +29,7 @@ from compiler.model import (
     Stuck,
     Teardown,
 )
-from compiler.source import Origin
+from compiler.source import Origin, parse_path
 
 
 def build_component(
@@ -76,6 +76,7 @@ class _Builder:
         disruptive, upgrade = spec.find("disruptive"), spec.get("upgrade", {})
         storage = spec.get("storage", {})
         self._main_manifests(chart)
+        self._value_paths()
         return Component(
             name=name,
             origin=origin,
@@ -153,6 +154,15 @@ class _Builder:
             examples=parts.manifests(spec, "examples", component=name),
             subcharts={n.data["name"]: parts.when(n, component=name) for n in spec.items("subcharts")},
         )
+
+    def _value_paths(self) -> None:
+        nodes = [n for key in ("manifestValues", "chartDefaults", "mixinPaths") for n in self.spec.items(key)]
+        nodes += [n.down("path") for key in ("requiredValues", "lockedPaths") for n in self.spec.items(key)]
+        for node in nodes:
+            try:
+                parse_path(node.data)
+            except ValueError as error:
+                self.parts.found.error("BC1102", str(error), node.origin)
 
     def _manifests(self) -> Mapping[str, tuple[ManifestRef, ...]]:
         manifests = self.spec.find("manifests")

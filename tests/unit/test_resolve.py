@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compiler.errors import UserError
 from compiler.facts import facts
 from compiler.model import Flags, ReadinessOverride
 from compiler.resolve import entry_for, resolve
@@ -452,3 +453,21 @@ def test_facts(tmp_path: Path) -> None:
     assert known.components["one"].values == {"a": 1}
     assert known.components["two"].enabled is False
     assert known.objects is None
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "manifestValues: [a..b]",
+        "mixinPaths: ['[x']",
+        "chartDefaults: [.a]",
+        "lockedPaths: [{path: a., reason: r}]",
+        "requiredValues: [{path: 'a[', message: m}]",
+    ],
+)
+def test_paths_are_looked_at_before_anything_is_resolved(tmp_path: Path, field: str) -> None:
+    with pytest.raises(UserError) as caught:
+        catalog(tmp_path, {"components/one": field, **chain()})
+    (one,) = caught.value.diagnostics
+    assert one.code == "BC1102"
+    assert "is not a dotted path" in one.message
