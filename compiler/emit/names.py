@@ -6,6 +6,7 @@ Flux, Jobs, namespaces). A name over its limit is refused, never cut: a cut name
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from compiler.errors import Collector, Diagnostic, UserError
@@ -82,8 +83,8 @@ def check(plan: Plan) -> None:
             f"the bundle's name `{plan.bundle}` has {len(plan.bundle)} characters, a label value may have {LABEL_LIMIT}",
             fix="give the bundle a shorter name in bundlec.yaml",
         )
-    duplicates = {r.id for r in plan.releases if sum(r.id == o.id for o in plan.releases) > 1}
-    for release_id in sorted(duplicates):
+    times = Counter(r.id for r in plan.releases)
+    for release_id in sorted(r for r, count in times.items() if count > 1):
         owners = sorted({r.component for r in plan.releases if r.id == release_id})
         found.error(
             "BC4001",
