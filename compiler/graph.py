@@ -7,6 +7,7 @@ that follow from others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from compiler.model import Check, Edge, Gate, GateCheck, Plan, Release
 
@@ -51,7 +52,7 @@ def mermaid(plan: Plan) -> str:
         if providers:
             gated.append((release, providers))
         else:
-            within.setdefault(release.component, []).extend(_brief(c.check) for c in release.gate.checks)
+            within.setdefault(release.component, []).extend(_brief(release.gate))
     behind_gate = {(p, release.component) for release, providers in gated for p in providers}
     plain = _reduced(
         {
@@ -68,7 +69,7 @@ def mermaid(plan: Plan) -> str:
         lines.append(f'  {_node(component.name)}["{_quoted(component.name)}{notes}"]')
     for release, providers in gated:
         assert release.gate is not None
-        label = "<br/>".join(_quoted(_brief(c.check)) for c in release.gate.checks)
+        label = "<br/>".join(_quoted(words) for words in _brief(release.gate))
         lines.append(f'  {_node(release.id, "g")}{{{{"{label}"}}}}')
         lines.extend(f"  {_node(p)} --> {_node(release.id, 'g')}" for p in providers)
         lines.append(f"  {_node(release.id, 'g')} ==> {_node(release.component)}")
@@ -142,6 +143,18 @@ def describe(check: Check) -> str:
             return f"{check.kind} {where}"
 
 
+def summary(checks: Iterable[Check]) -> list[str]:
+    """Several checks in words, in order, the CRDs of one API group taken together."""
+    told: dict[str, list[str]] = {}
+    for check in checks:
+        plural, _, group = (check.name or "").partition(".")
+        if check.kind == "crd" and group:
+            told.setdefault(f"CRDs of {group}: ", []).append(plural)
+        else:
+            told.setdefault(describe(check), [])
+    return [words + ", ".join(plurals) for words, plurals in told.items()]
+
+
 def duration(seconds: int) -> str:
     """`seconds` as 45s, 15m or 1h30m."""
     hours, rest = divmod(seconds, 3600)
@@ -176,10 +189,9 @@ def _gate_line(check: GateCheck) -> str:
     return f"{describe(check.check)} ({', '.join(notes)})"
 
 
-def _brief(check: Check) -> str:
+def _brief(gate: Gate) -> list[str]:
     # A namespace makes a label of the picture twice as wide, and does not help anybody to understand the order.
-    short = describe(check)
-    return short.replace(f"{check.namespace}/", "", 1) if check.namespace else short
+    return summary(replace(item.check, namespace=None) for item in gate.checks)
 
 
 def _providers(release: Release, gate: Gate, plan: Plan, component_of: Mapping[str, str]) -> tuple[str, ...]:

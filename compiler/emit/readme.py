@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from compiler import graph
-from compiler.model import Files, GateCheck, Note, Plan, PreflightCheck, Release
+from compiler.model import Check, Files, Plan, PreflightCheck, Release
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,20 +63,22 @@ def _context(plan: Plan, files: Files) -> dict[str, Any]:
         "releases": plan.releases,
         "payload": _payload,
         "disabled": [c for c in recipe.components.values() if not c.enabled],
-        "prerequisites": _notes((recipe.prerequisites, *(c.component.prerequisites for c in enabled))),
-        "operations": list(
-            dict.fromkeys((*recipe.operations, *(text for c in enabled for text in c.component.operations)))
+        "prerequisites": _said(
+            [("", note.text) for note in recipe.prerequisites],
+            [(c.name, note.text) for c in enabled for note in c.component.prerequisites],
+        ),
+        "operations": _said(
+            [("", text) for text in recipe.operations],
+            [(c.name, text) for c in enabled for text in c.component.operations],
         ),
         "preflight": [c for c in plan.preflight if c.kind != "unchecked"],
         "unchecked": [c for c in plan.preflight if c.kind == "unchecked"],
-        "gates": [(r, [(item, _notes_of(item)) for item in r.gate.checks]) for r in plan.releases if r.gate],
+        "gates": [row for release in plan.releases for row in _gate_rows(release)],
         "picture": graph.mermaid(plan),
         "soft": list(_soft(plan)),
         "kept": [r.id for r in plan.releases if r.keep],
         "limits": list(_limits(plan)),
         "placeholder": settings.git is not None and placeholder_host(settings.git.url),
-        "describe": graph.describe,
-        "duration": graph.duration,
         "wanted": _wanted,
     }
 
@@ -87,13 +89,26 @@ def _payload(release: Release) -> str:
     return f"{release.chart.repository.rstrip('/')}/{release.chart.name}"
 
 
-def _notes(groups: tuple[tuple[Note, ...], ...]) -> list[Note]:
-    return list({note.id: note for group in groups for note in group}.values())
+def _said(*groups: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(component or "", text) pairs, each text once: what the recipe says needs no component to say it again."""
+    once: dict[str, str] = {}
+    for group in groups:
+        for component, text in group:
+            once.setdefault(text, component)
+    return [(component, text) for text, component in once.items()]
 
 
-def _notes_of(item: GateCheck) -> str:
-    outcome = "fails" if item.on_timeout == "fail" else "warns and goes on"
-    return outcome + (", first installation only" if item.scope == "install" else "")
+def _gate_rows(release: Release) -> Iterator[tuple[Release, list[str], str, str]]:
+    """(release, what it waits for, of which component, how long and what then), alike checks in one row."""
+    rows: dict[tuple[str, str], list[Check]] = {}
+    for item in release.gate.checks if release.gate else ():
+        outcome = "fails" if item.on_timeout == "fail" else "warns and goes on"
+        within = f"{graph.duration(item.timeout)}, then {outcome}"
+        if item.scope == "install":
+            within += ", first installation only"
+        rows.setdefault((item.provider, within), []).append(item.check)
+    for (provider, within), checks in rows.items():
+        yield release, graph.summary(checks), provider, within
 
 
 def _wanted(check: PreflightCheck) -> str:

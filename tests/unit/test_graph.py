@@ -79,7 +79,7 @@ def test_a_gate_between_the_pieces_of_one_component_is_a_note_on_it() -> None:
     plan = small_plan()
     plan = replace(plan, releases=tuple(replace(r, gate=gate) if r.id == gate.id else r for r in plan.releases))
     text = graph.mermaid(plan)
-    assert '  c_network_operator["network-operator<br/>CRD ippools.nv-ipam.nvidia.com is Established"]' in text
+    assert '  c_network_operator["network-operator<br/>CRDs of nv-ipam.nvidia.com: ippools"]' in text
     assert "g_network_operator_post" not in text
 
 
@@ -126,6 +126,15 @@ def test_dot_shows_releases_and_the_kind_of_each_edge() -> None:
 )
 def test_a_check_in_words(item: Check, words: str) -> None:
     assert graph.describe(item) == words
+
+
+def test_the_crds_of_one_group_are_told_together() -> None:
+    crds = [check("crd", name=f"{plural}.example.dev") for plural in ("as", "bs")]
+    assert graph.summary([crds[0], POLICY_READY, crds[1], IPPOOL_CRD]) == [
+        "CRDs of example.dev: as, bs",
+        "NicClusterPolicy nic-cluster-policy: status.state is ready",
+        "CRDs of nv-ipam.nvidia.com: ippools",
+    ]
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (45, "45s"), (900, "15m"), (5400, "1h30m"), (3661, "1h1m1s")])

@@ -39,9 +39,9 @@ def test_it_shows_the_order_with_its_gates() -> None:
     assert picture[1].startswith("flowchart LR\n")
     assert "g_sriov_ib_networks ==> c_sriov_ib_networks" in picture[1]
     assert (
-        "| `sriov-ib-networks` | CRD ippools.nv-ipam.nvidia.com is Established | `network-operator` | 45m, then fails |"
-        in shown
-    )
+        "| `sriov-ib-networks` | CRDs of nv-ipam.nvidia.com: ippools; NicClusterPolicy nic-cluster-policy: status.state"
+        " is ready | `network-operator` | 45m, then fails |\n"
+    ) in shown
     assert "- prometheus-adapter needs kube-prometheus-stack" in shown
 
 
