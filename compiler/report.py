@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,27 +14,57 @@ from compiler.write import WriteReport
 Style = Callable[[str, str], str]
 """(text, colour name) -> styled text; a plain one returns the text."""
 
+_ROOM = 116  # characters of a source line that are shown
+
 
 def plain(text: str, colour: str) -> str:  # noqa: ARG001 - the signature of Style
     """The style of a terminal without colours."""
     return text
 
 
-def diagnostics(found: Iterable[Diagnostic], root: Path, style: Style = plain) -> str:
-    """Each finding as `file:line:col: severity: [code] message`, the source line with a caret, notes and the fix."""
-    return "\n\n".join(_diagnostic(item, root, style) for item in found)
+def diagnostics(found: Iterable[Diagnostic], root: Path, style: Style = plain, *, here: Path | None = None) -> str:
+    """Each finding as `file:line:col: [code] message`, the source line with a caret, notes and the fix.
+
+    Files of findings are relative to `root`; they are shown relative to `here` (default `root`). What `style` gets as a
+    colour name: bold, red, yellow, green, cyan.
+    """
+    shown_from = here if here is not None else root
+    return "\n\n".join(_diagnostic(item, root, shown_from, style) for item in found)
 
 
-def _diagnostic(item: Diagnostic, root: Path, style: Style) -> str:
-    where = f"{item.span}: " if item.span and item.span.file else ""
+def shown(file: str, root: Path, here: Path) -> str:
+    """A file of a finding as seen from the folder `here`: relative below it, else absolute."""
+    path = root / file
+    try:
+        return str(path.relative_to(here))
+    except ValueError:
+        return str(path)
+
+
+def _diagnostic(item: Diagnostic, root: Path, here: Path, style: Style) -> str:
+    where = _where(item.span, root, here)
     colour = "red" if item.severity == "error" else "yellow"
-    lines = [f"{style(where, 'bold')}{style(item.severity, colour)}: [{item.code}] {item.message}"]
+    severity = "" if item.severity == "error" else f"{item.severity}: "
+    head = f"{style(where + ':', 'bold')} " if where else ""
+    lines = [f"{head}{style(f'{severity}[{item.code}]', colour)} {_printable(item.message)}"]
     lines += _excerpt(item.span, root)
     for span, text in item.notes:
-        lines.append(f"  {style('note', 'cyan')}: {text}" + (f" ({span})" if span.file else ""))
+        place = _where(span, root, here)
+        lines.append(f"  {style('note', 'cyan')}: {_printable(text)}" + (f" ({place})" if place else ""))
     if item.fix:
-        lines.append(f"  {style('fix', 'green')}: {item.fix}")
+        lines.append(f"  {style('fix', 'green')}: {_printable(item.fix)}")
     return "\n".join(lines)
+
+
+def _where(span: Span | None, root: Path, here: Path) -> str:
+    if span is None or not span.file:
+        return ""
+    if span.file.startswith("<"):  # no file: a flag or a default of ours
+        return _printable(span.file.strip("<>"))
+    line, column = span.line, span.column
+    if not line and (root / span.file).is_file():
+        line, column = 1, 1  # the file as a whole; editors jump to its beginning
+    return _printable(shown(span.file, root, here)) + (f":{line}:{column}" if line else "")
 
 
 def _excerpt(span: Span | None, root: Path) -> list[str]:
@@ -41,15 +72,34 @@ def _excerpt(span: Span | None, root: Path) -> list[str]:
     if span is None or not span.line:
         return []
     try:
-        lines = (root / span.file).read_text("utf-8").splitlines()
+        lines = (root / span.file).read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
     if span.line > len(lines):
         return []
-    line = lines[span.line - 1]
+    line = _printable(lines[span.line - 1])
+    at = max(span.column - 1, 0)
+    first = max(0, at - _ROOM // 2) if len(line) > _ROOM else 0
+    before, after = line[first:at], line[at : first + _ROOM]
+    if first:
+        before = "..." + before[3:]
+    if len(line) > first + _ROOM:
+        after = after[:-3] + "..."
     margin = f"{span.line:>5} | "
-    lead = "".join("\t" if c == "\t" else " " for c in line[: max(span.column - 1, 0)])
-    return [margin + line, " " * (len(margin) - 2) + "| " + lead + "^"]
+    lead = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
+    return [margin + before + after, " " * (len(margin) - 2) + "| " + lead + "^"]
+
+
+def _width(character: str) -> int:
+    """Columns of a terminal that a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _printable(text: str) -> str:
+    """`text` without control characters: what stands in a source file does not drive the terminal."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cs"} else "\ufffd" for c in text)
 
 
 def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) -> str:

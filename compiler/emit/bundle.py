@@ -11,14 +11,14 @@ from compiler.emit.inventory import API_VERSION, check_data, edge_data, gate_dat
 from compiler.model import Chart, Files, Plan, Recipe, Release, ResolvedComponent
 from compiler.yamlio import dump
 
-__all__ = ["CHECKSUMS", "checksums", "emit", "read_inventory"]
+__all__ = ["CHECKSUMS", "checksums", "emit", "read_inventory", "recipe_document"]
 
 CHECKSUMS = "checksums.txt"
 
 
 def emit(plan: Plan, files: Files) -> Files:
     """`bundle.yaml`, `recipe.yaml` and `README.md` for a bundle whose other files are `files`."""
-    recipe = dump(_recipe(plan)).encode()
+    recipe = dump(recipe_document(plan.recipe)).encode()
     inventory = dump(_inventory(plan, files, recipe)).encode()
     return {"recipe.yaml": recipe, "bundle.yaml": inventory, **readme.emit(plan, files)}
 
@@ -85,8 +85,8 @@ def _chart(chart: Chart) -> dict[str, str]:
     return {"repository": chart.repository, "name": chart.name, "version": chart.version}
 
 
-def _recipe(plan: Plan) -> dict[str, Any]:
-    recipe = plan.recipe
+def recipe_document(recipe: Recipe) -> dict[str, Any]:
+    """The resolved recipe as `recipe.yaml` holds it (kind Recipe)."""
     spec = {
         "bundle": recipe.bundle,
         "maturity": recipe.maturity,

@@ -1,0 +1,247 @@
+"""`build`: compile bundles, then write or compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli.output import as_json, diagnostic_json, say, style
+from compiler.cli.session import (
+    WORKSPACE_FILE,
+    DeployerName,
+    Session,
+    complete_name,
+    entries,
+    format_option,
+    profile_option,
+)
+from compiler.errors import Diagnostic, DriftError, UserError
+from compiler.source import Span
+
+if TYPE_CHECKING:
+    from compiler.model import BundleEntry, Catalog, Flags
+    from compiler.pipeline import Compiled
+    from compiler.write import WriteReport
+
+
+@click.command()
+@click.argument("bundles", nargs=-1, metavar="[BUNDLE|RECIPE]...", shell_complete=complete_name)
+@click.option("--all", "everything", is_flag=True, help=f"Every bundle of {WORKSPACE_FILE}.")
+@click.option(
+    "--deployer",
+    "deployers",
+    multiple=True,
+    type=DeployerName(),
+    metavar="NAME",
+    help="deploy.sh, helmfile, argocd or flux; repeat for several.",
+)
+@profile_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write <DIR>/<bundle> instead of the workspace's out folder.",
+)
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit 4 when the files on disk are not what the sources compile to."
+)
+@format_option("text", "json")
+@click.pass_obj
+def build(
+    session: Session,
+    bundles: tuple[str, ...],
+    everything: bool,
+    deployers: tuple[str, ...],
+    profile: dict[str, str],
+    out: Path | None,
+    check: bool,
+) -> None:
+    """Compile bundles and write them, atomically; files that nobody owns are never touched.
+
+    A name is a bundle of bundlec.yaml, or a recipe. Flags that change the content (--profile, --deployer) need --out,
+    since what is committed must follow from the sources alone.
+    """
+    from compiler.model import Flags
+
+    if everything == bool(bundles):
+        raise click.UsageError("name bundles, or give --all" if not everything else "give names or --all, not both")
+    session.outcome = "" if check else "nothing was written"
+    catalog = session.catalog()
+    chosen = list(catalog.workspace.bundles.values()) if everything else entries(catalog, bundles)
+    if not chosen:
+        at = catalog.workspace.origin.span()
+        fix = "name a recipe (`bundlec list` prints them), or add an entry to `bundles`"
+        raise UserError([Diagnostic("BC2001", f"{WORKSPACE_FILE} lists no bundle: nothing to build", at, fix)])
+    compiled, warnings = _compile(catalog, chosen, Flags(profile=profile, deployers=deployers or None), out)
+    session.warn(warnings)
+    folder = session.folder(catalog, out)
+    leftover = _leftover(catalog, folder) if everything and out is None else []
+    if check:
+        _check(session, compiled, folder, leftover)
+    else:
+        _write(session, compiled, folder, leftover)
+
+
+def _compile(
+    catalog: Catalog, chosen: Sequence[BundleEntry], flags: Flags, out: Path | None
+) -> tuple[list[Compiled], list[Diagnostic]]:
+    """All bundles, and their warnings, each once. Raises UserError with the findings of all bundles, each once."""
+    from compiler import pipeline
+
+    compiled: list[Compiled] = []
+    errors, warnings = _Findings(len(chosen)), _Findings(len(chosen))
+    for entry in chosen:
+        try:
+            item = pipeline.compile_bundle(catalog, entry, flags)
+            _refuse_unreproducible(catalog, entry, flags, out, item)
+        except UserError as error:
+            errors.add(error.diagnostics, entry.name)
+            continue
+        warnings.add(item.plan.warnings, entry.name)
+        compiled.append(item)
+    if errors.bundles:
+        raise UserError(errors.sorted())
+    return compiled, warnings.sorted()
+
+
+@dataclass
+class _Findings:
+    """Findings of several bundles, each once, with the bundles that have it."""
+
+    number: int
+    bundles: dict[Diagnostic, list[str]] = field(default_factory=dict)
+
+    def add(self, found: Iterable[Diagnostic], bundle: str) -> None:
+        for item in found:
+            self.bundles.setdefault(item, []).append(bundle)
+
+    def sorted(self) -> list[Diagnostic]:
+        ordered = sorted(self.bundles, key=lambda d: (d.span or Span(""), d.code, d.message))
+        return [self._told(item) for item in ordered]
+
+    def _told(self, item: Diagnostic) -> Diagnostic:
+        names = self.bundles[item]
+        if len(names) == self.number:
+            return item
+        return replace(item, notes=(*item.notes, (Span(""), f"in bundle {', '.join(names)}")))
+
+
+def _refuse_unreproducible(
+    catalog: Catalog, entry: BundleEntry, flags: Flags, out: Path | None, compiled: Compiled
+) -> None:
+    """Flags that change the content may not end up in the committed folder. Raises UserError (BC5003)."""
+    from compiler import pipeline
+    from compiler.model import Flags as NoFlags
+
+    if out is not None or flags == NoFlags():
+        return
+    if pipeline.compile_bundle(catalog, entry, NoFlags()).files == compiled.files:
+        return
+    given = [f"--profile {name}={value}" for name, value in sorted(flags.profile.items())]
+    given += [f"--deployer {name}" for name in flags.deployers or ()]
+    message = f"{' '.join(given)} changes the content of bundle `{entry.name}`"
+    fix = f"give --out DIR, or write it into an entry of {WORKSPACE_FILE}"
+    raise UserError([Diagnostic("BC5003", message, entry.origin.span(), fix)])
+
+
+def _leftover(catalog: Catalog, folder: Path) -> list[Path]:
+    """Bundles in the workspace's out folder that bundlec.yaml does not list (any more)."""
+    try:
+        found = sorted(path for path in folder.iterdir() if (path / "checksums.txt").is_file())
+    except OSError:
+        return []
+    listed = {*catalog.workspace.bundles, *catalog.overlays}
+    return [path for path in found if path.name not in listed and not path.name.startswith(".")]
+
+
+def _write(session: Session, compiled: Sequence[Compiled], folder: Path, leftover: Sequence[Path]) -> None:
+    from compiler import pipeline, report
+
+    done: list[tuple[Compiled, Path, WriteReport]] = []
+    failed: list[Diagnostic] = []
+    for item in compiled:
+        target = folder / item.plan.bundle
+        try:
+            done.append((item, target, pipeline.write_bundle(item, target)))
+        except UserError as error:
+            failed += error.diagnostics
+    changed = [target.name for _, target, what in done if what.touched]
+    if failed:
+        session.outcome = f"written: {', '.join(changed)}" if changed else "nothing was written"
+        raise UserError(failed)
+    if session.form == "json":
+        say(as_json({"bundles": [_written(*one, session) for one in done], "diagnostics": []}))
+    else:
+        look = style(err=False)
+        say("\n".join(report.written(item.plan, what, session.shown(target), look) for item, target, what in done))
+    for path in leftover:
+        say(
+            f"note: {session.shown(path)} is a bundle that {WORKSPACE_FILE} does not list; remove it if it is old",
+            err=True,
+        )
+    _say_repository(item.plan.settings.git.url for item in compiled if item.plan.settings.git)
+
+
+def _written(item: Compiled, target: Path, what: WriteReport, session: Session) -> dict[str, Any]:
+    return {
+        "bundle": item.plan.bundle,
+        "recipe": item.plan.recipe.name,
+        "path": session.shown(target),
+        "added": what.added,
+        "changed": what.changed,
+        "removed": what.removed,
+        "edited": what.edited,
+        "unchanged": len(what.unchanged),
+    }
+
+
+def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftover: Sequence[Path]) -> None:
+    from compiler import pipeline
+
+    lines: list[str] = []
+    told: list[dict[str, Any]] = []
+    failed: list[Diagnostic] = []
+    for item in compiled:
+        target = folder / item.plan.bundle
+        try:
+            drift = pipeline.check_bundle(item, target)
+        except UserError as error:
+            failed += error.diagnostics
+            continue
+        if len(drift.missing) == len(item.files):
+            lines.append(f"missing   {session.shown(target)}/ ({len(item.files)} files)")
+        else:
+            lines += drift.lines(session.shown(target))
+        differing = {"missing": drift.missing, "changed": drift.changed, "extra": drift.extra, "modes": drift.modes}
+        told.append({"bundle": item.plan.bundle, "path": session.shown(target), **differing})
+    if failed:
+        raise UserError(failed)
+    unlisted = [session.shown(path) for path in leftover]
+    lines += [f"{'unlisted':<8}  {path}/" for path in unlisted]
+    if session.form == "json":
+        say(as_json({"bundles": told, "unlisted": unlisted, "diagnostics": diagnostic_json([])}))
+    elif lines:
+        say("\n".join(lines))
+    if lines:
+        number = f"{len(lines)} difference{'s' if len(lines) != 1 else ''}"
+        raise DriftError(f"{number} from what the sources compile to; `bundlec build` writes the files", lines)
+    if session.form != "json":
+        count = len(compiled)
+        say(f"{count} bundle{' is' if count == 1 else 's are'} what the sources compile to")
+
+
+def _say_repository(urls: Iterable[str]) -> None:
+    for url in sorted(set(urls)):
+        host = _host(url)
+        if host == "example.com" or host.endswith(".example.com"):
+            text = f"note: the bundles read themselves from {url}; set `git.url` in {WORKSPACE_FILE} to your repository"
+            say(text, err=True)
+
+
+def _host(url: str) -> str:
+    """The host of a repository: `https://user@host:443/path`, `ssh://...` or the scp form `user@host:path`."""
+    rest = url.partition("://")[2] or url
+    return rest.partition("/")[0].rpartition("@")[2].partition(":")[0].lower()
