@@ -1,4 +1,4 @@
-"""Ten times the components cost about ten times the work. Counted in calls, not in seconds: the same on every machine."""
+"""Ten times the components cost about ten times the work: counted in calls, which are the same on every machine."""
 
 from __future__ import annotations
 
