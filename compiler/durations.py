@@ -14,3 +14,11 @@ def parse_duration(text: str) -> int:
         raise ValueError(f"`{text}` is no duration; write it like 30s, 5m or 1h30m")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
+
+
+def format_duration(seconds: int) -> str:
+    """`seconds` as a duration: 45s, 15m, 1h30m."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
+    return "".join(parts) or "0s"

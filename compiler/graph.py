@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from compiler.durations import format_duration
 from compiler.model import Check, Edge, Gate, GateCheck, Plan, Release
 
 
@@ -155,14 +156,6 @@ def summary(checks: Iterable[Check]) -> list[str]:
     return [words + ", ".join(plurals) for words, plurals in told.items()]
 
 
-def duration(seconds: int) -> str:
-    """`seconds` as 45s, 15m or 1h30m."""
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = [f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
-    return "".join(parts) or "0s"
-
-
 def _count(number: int, unit: str) -> str:
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
@@ -181,7 +174,7 @@ def _payload(release: Release) -> str:
 
 
 def _gate_line(check: GateCheck) -> str:
-    notes = [check.provider, f"within {duration(check.timeout)}"]
+    notes = [check.provider, f"within {format_duration(check.timeout)}"]
     if check.on_timeout == "warn":
         notes.append("else a warning")
     if check.scope == "install":

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.durations import format_duration
 from compiler.emit import flux_release, names
 from compiler.emit.flux_checks import Command, Health, lower
 from compiler.emit.flux_jobs import ACCESS, ACCESS_FOLDER, job_health
 from compiler.emit.flux_site import GRAPH, KUSTOMIZE_API, SOURCE_API, Site, git_reference, git_url
 from compiler.errors import Collector
-from compiler.graph import describe, duration
+from compiler.graph import describe
 from compiler.model import Check, Gate, Release
 
 NAMESPACES = "namespaces"
@@ -167,7 +168,7 @@ def release(site: Site, item: Release, depends: list[str]) -> dict[str, Any]:
         "deletionPolicy": "Orphan" if item.keep else "WaitForTermination",
         "interval": "30m",
         "retryInterval": "1m",
-        "timeout": duration(item.install.timeout + MARGIN),
+        "timeout": format_duration(item.install.timeout + MARGIN),
         "wait": True,
     }
     return _kustomization(site, item.id, flux_release.folder(item), fields, depends, item.component)

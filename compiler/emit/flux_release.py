@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from compiler.durations import format_duration
 from compiler.emit import payload
 from compiler.emit.flux_site import HELM_API, SOURCE_API, VERBATIM, Site
 from compiler.errors import Diagnostic, UserError
-from compiler.graph import duration
 from compiler.model import Chart, Drift, Release
 from compiler.yamlio import dump
 
@@ -67,7 +67,7 @@ def _helm_release(site: Site, release: Release, name: str) -> dict[str, Any]:
         "targetNamespace": release.namespace,
         "storageNamespace": release.namespace,
         "interval": "1h",
-        "timeout": duration(release.install.timeout),
+        "timeout": format_duration(release.install.timeout),
         **_chart(site, release, name),
         # Readiness of custom resources is what gates are for; the newer strategy would wait for them inside an install.
         "waitStrategy": {"name": "legacy"},

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.durations import parse_duration
+from compiler.durations import format_duration, parse_duration
 from compiler.errors import Diagnostic, UserError
-from compiler.graph import duration
 from compiler.model import Check, Edge, Files, Gate, GateCheck, Plan, Reason
 from compiler.source import Document, Span
 from compiler.yamlio import load
@@ -85,7 +84,7 @@ def gate_data(gate: Gate) -> dict[str, Any]:
             {
                 "id": item.check.id,
                 "provider": item.provider,
-                "timeout": duration(item.timeout),
+                "timeout": format_duration(item.timeout),
                 "onTimeout": item.on_timeout,
                 "scope": item.scope,
                 **check_data(item.check),

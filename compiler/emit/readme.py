@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from compiler import graph
+from compiler.durations import format_duration
 from compiler.model import Check, Files, Plan, PreflightCheck, Release
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _gate_rows(release: Release) -> Iterator[tuple[Release, list[str], str, str]
     rows: dict[tuple[str, str], list[Check]] = {}
     for item in release.gate.checks if release.gate else ():
         outcome = "fails" if item.on_timeout == "fail" else "warns and goes on"
-        within = f"{graph.duration(item.timeout)}, then {outcome}"
+        within = f"{format_duration(item.timeout)}, then {outcome}"
         if item.scope == "install":
             within += ", first installation only"
         rows.setdefault((item.provider, within), []).append(item.check)

@@ -135,8 +135,3 @@ def test_the_crds_of_one_group_are_told_together() -> None:
         "NicClusterPolicy nic-cluster-policy: status.state is ready",
         "CRDs of nv-ipam.nvidia.com: ippools",
     ]
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (45, "45s"), (900, "15m"), (5400, "1h30m"), (3661, "1h1m1s")])
-def test_durations(seconds: int, text: str) -> None:
-    assert graph.duration(seconds) == text
