@@ -17,11 +17,15 @@ class Reader:
 
     def __init__(self, root: Path, cache: Cache, found: Collector) -> None:
         self.root = root
+        self._prefix = f"{root}{os.sep}"
         self.cache = cache
         self.found = found
 
     def named(self, path: Path) -> str:
         """The path as messages name it: relative to the root, with `/`."""
+        text = str(path)
+        if text.startswith(self._prefix):
+            return text[len(self._prefix) :].replace(os.sep, "/")
         return PurePosixPath(os.path.relpath(path, self.root)).as_posix()
 
     def text(self, path: Path, at: Origin | None = None) -> tuple[str, str] | None:
@@ -125,6 +129,9 @@ def inside(folder: Path, name: str) -> Path | None:
     relative = PurePosixPath(name)
     if relative.is_absolute() or ".." in relative.parts or "\\" in name:
         return None
-    path = folder / relative
-    real = os.path.realpath(path)
-    return path if real.startswith(os.path.realpath(folder) + os.sep) else None
+    path = at = folder / relative
+    while at != folder:
+        if at.is_symlink():
+            return path if path.resolve().is_relative_to(folder.resolve()) else None
+        at = at.parent
+    return path

@@ -45,8 +45,9 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+(?:[eE][-+][0-9]+)?")
 
 _NON_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_GO_INT = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)")
+_GO_INT = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0b[-+]?[01]+|0|[1-9][0-9]*)")
 _GO_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LOOSE = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9].*")
 _UNDERSCORES = re.compile(r"[-+.][._]*_[._]*")
@@ -102,11 +103,11 @@ def go_value(text: str) -> Any:
         return _GO_WORDS[text]
     if _NON_FINITE.fullmatch(text):
         raise OutOfRangeError("JSON has no infinity and no NaN")
-    if text[0] == ".":
-        return _go_float(text, text) if _GO_FLOAT.fullmatch(text) else text
-    if text[0] not in "0123456789+-":
+    if text[0] not in "0123456789+-.":
         return text
     plain = text.replace("_", "")
+    if text[0] == ".":  # Go's own float syntax, where an underscore stands between digits
+        return _go_float(plain, text) if _GO_FLOAT.fullmatch(plain) and not _LOOSE.search(text) else text
     match = _GO_INT.fullmatch(plain)
     if match and len(plain) <= _MAX_DIGITS:
         number = _go_int(match[2]) * (-1 if match[1] == "-" else 1)
@@ -156,12 +157,12 @@ def _finite(text: str) -> float:
 
 def _doubt(text: str) -> str | None:
     first = text[0]
-    if first == "=":
-        return "the default key of YAML 1.1" if text == "=" else None
+    if text in ("=", "<<"):
+        return "a special key to YAML 1.1, text to others"
     if first not in "0123456789+-.":
         return None
     plain = text.replace("_", "")
-    digits = plain.lstrip("+-")
+    digits = plain[1:] if first in "+-" else plain
     if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
         return "an octal number to some YAML readers, a decimal to others"
     if _GO_INT.fullmatch(plain) or _GO_FLOAT.fullmatch(plain) or _UNDERSCORES.fullmatch(text):

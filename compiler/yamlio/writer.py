@@ -33,6 +33,9 @@ from compiler.yamlio.scalars import OutOfRangeError, needs_quotes, number_text
 # trailing line breaks a `+`, which readers and editors treat unequally; other line breaks than \n are not kept.
 _LITERAL = re.compile(r"[^\s\x85\u2028\u2029](?:[^\r\x0b\x0c\x85\u2028\u2029]*[^\s])?\n?")
 
+# What some reader takes for a line break, and may fold: only double quotes carry it safely.
+_BREAK = re.compile("[\n\r\x85\u2028\u2029]")
+
 _BLOCK_MAP = MappingStartEvent(None, None, True, flow_style=False)
 _FLOW_MAP = MappingStartEvent(None, None, True, flow_style=True)
 _MAP_END = MappingEndEvent()
@@ -93,10 +96,8 @@ class _Writer:
         if kind is str:
             event = self.strings.get(value)
             if event is None:
-                style = None
-                if "\n" in value:
-                    style = "|" if self.literal and _LITERAL.fullmatch(value) else '"'
-                event = self.strings[value] = _string(value, style)
+                literal = self.literal and "\n" in value and _LITERAL.fullmatch(value)
+                event = self.strings[value] = _string(value, literal=bool(literal))
             self.emit(event)
         elif kind is dict:
             self.mapping(value)
@@ -123,7 +124,7 @@ class _Writer:
             if event is None:
                 if not isinstance(key, str):
                     raise TypeError(f"the key {key!r}")
-                event = keys[key] = _string(str.__str__(key), None)
+                event = keys[key] = _string(str.__str__(key), literal=False)
             emit(event)
             node(child)
         emit(_MAP_END)
@@ -135,7 +136,8 @@ class _Writer:
         self.emit(_SEQ_END)
 
 
-def _string(text: str, style: str | None) -> ScalarEvent:
+def _string(text: str, *, literal: bool) -> ScalarEvent:
+    style = "|" if literal else '"' if _BREAK.search(text) else None
     # The first flag tells libyaml whether the plain form would be read back as this string.
     return ScalarEvent(None, None, (not needs_quotes(text), True), text, style=style)
 
