@@ -204,7 +204,7 @@ def _apply(store: Store, options: dict[str, str], stdin: str) -> str:
     for text in texts:
         for document in re.split(r"^---.*$", text, flags=re.MULTILINE):
             kind = re.search(r"^kind: (\S+)", document, re.MULTILINE)
-            name = re.search(r"^  name: (\S+)", document, re.MULTILINE)
+            name = re.search(r"^ +name: \"?([^\"\s]+)", document, re.MULTILINE)
             if kind is None or name is None:
                 continue
             if kind[1] == "Namespace":
