@@ -8,7 +8,8 @@ gate is asked again on every one. A Job that runs into its deadline fails the sy
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from compiler.emit import names
@@ -27,7 +28,7 @@ ACCOUNT = "gates"
 # Before every hook of the chart, whose weights become waves.
 _FIRST_WAVE = "-1000"
 # A Sync hook shares the wave of what comes before, or has one of its own: pre -1, chart 0, post 2.
-_WAVES = {"main": "-1", "post": "1"}
+_WAVES: Mapping[str, str] = MappingProxyType({"main": "-1", "post": "1"})
 _TEARDOWN_TIMEOUT = 1800
 # The Job counts the restarts of its containers against this limit; the deadline alone is to end it.
 _FOREVER = 2**31 - 1
@@ -180,7 +181,7 @@ def _job(
         "spec": {
             "activeDeadlineSeconds": timeout,
             "backoffLimit": _FOREVER,
-            "template": {"metadata": {"labels": labels}, "spec": _pod(site, steps)},
+            "template": {"metadata": {"labels": dict(labels)}, "spec": _pod(site, steps)},
         },
     }
 
