@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from tests.bundles.bundle import Bundle, canonical
@@ -81,7 +82,7 @@ def deploy_sh(bundle: Bundle) -> Applied:
     for words in helm_commands(bundle):
         upgrade, install, release, chart, *rest = words
         assert (upgrade, install) == ("upgrade", "--install")
-        option = dict(zip(rest, rest[1:], strict=False))
+        option = dict(pairwise(rest))
         namespace = option["--namespace"]
         if chart.startswith(f"{bundle.folder}/"):
             assert "--values" not in option
