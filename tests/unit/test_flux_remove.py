@@ -152,6 +152,7 @@ def test_a_release_with_crds_is_forgotten_and_not_uninstalled(cluster: Cluster) 
         'patch helmreleases demo-cert-manager {"spec":{"suspend":true}}',
         'patch kustomizations demo-cert-manager {"spec":{"deletionPolicy":"WaitForTermination"}}',
         "delete kustomizations demo-cert-manager",
+        "delete helmcharts flux-system-demo-cert-manager",
     ]
 
 
