@@ -181,6 +181,18 @@ def test_the_order_of_mixins_does_not_matter(tmp_path: Path, a: str, b: str, inh
     assert outcomes[0] == outcomes[1]
 
 
+def test_one_of_several_mixins_may_say_everything_of_a_component_that_only_they_bring(tmp_path: Path) -> None:
+    files = {
+        **ONE,
+        **leaf("x", "z", refs="[]"),
+        **mixin("x", "{name: one, manifestFiles: [manifests/a.yaml], overrides: {open: {leaf: 1}}}"),
+        **mixin("z", "{name: one, namespace: ns, overrides: {driver: 2}}"),
+    }
+    one = recipe(tmp_path, files, "leaf").components["one"]
+    assert (one.namespace, one.values) == ("ns", {"driver": 2, "open": {"leaf": 1}})
+    assert [m.file for m in one.manifests["post"]] == ["manifests/a.yaml"]
+
+
 def test_mixins_of_the_whole_chain_apply_after_it_each_once(tmp_path: Path) -> None:
     files = {
         **ONE,

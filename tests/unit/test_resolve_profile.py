@@ -159,6 +159,8 @@ def test_a_later_overlay_would_be_overridden_in_silence(tmp_path: Path, override
         ({"set": "{one: {key: '2'}}"}, False),
         ({"set": "{one: {key: 1}}"}, False),
         ({"set": "{one: {installer: {enabled: true}}}"}, False),
+        ({"set": "{one: {installer: {enabled: 0}}}"}, False),
+        ({"set": "{one: {installer: {enabled: false}}}"}, True),
         ({"set": "{one: {installer: null}}"}, False),
         ({"set": "{one: {key: null}}"}, False),
         ({"set": "{one: {key: '1', other: 1}}"}, True),
