@@ -18,7 +18,12 @@ from compiler.yamlio import load_all
 CHECKSUMS = "checksums.txt"
 
 # The file of each deployer that everything else hangs from.
-_ENTRY = {"deploy.sh": "deploy.sh", "helmfile": "helmfile.yaml", "argocd": "argocd/root.yaml", "flux": "flux/root.yaml"}
+_ENTRY: Mapping[str, str] = {
+    "deploy.sh": "deploy.sh",
+    "helmfile": "helmfile.yaml",
+    "argocd": "argocd/root.yaml",
+    "flux": "flux/root.yaml",
+}
 
 _LINE = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<path>[^\n]+)")
 _OBJECTS = re.compile(r"(namespaces|argocd|flux|components/[^/]+/manifests)/.*\.yaml")

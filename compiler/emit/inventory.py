@@ -117,7 +117,7 @@ def check_of(identifier: str, data: Mapping[str, Any], document: Document) -> Ch
 _KINDS = ("crd", *_WORKLOADS, "field", "condition", "every", "gone", "nodes", "webhook")
 _COMPARISONS = ("equals", "notEquals", "present")
 # (kind or "", key of the notation) -> attribute of Check
-_ATTRIBUTES = {
+_ATTRIBUTES: Mapping[tuple[str, str], str] = {
     ("", "group"): "group",
     ("", "version"): "version",
     ("", "kind"): "object_kind",
