@@ -111,6 +111,12 @@ def site_of(plan: Plan) -> Site:
             "`flux.source.kind: Bucket` needs a Bucket that exists: its endpoint and credentials are not settings here",
             fix="create it beside Flux and set `flux.source.name` and `flux.source.existing: true`",
         )
+    if settings.source_existing and settings.source_secret:
+        found.error(
+            "BC4003",
+            "`flux.source.secretRef`: the source exists already and brings its own credentials",
+            fix="take out `secretRef` or `existing`",
+        )
     version = parse_version(settings.min_version)
     if version is None or version < FLOOR:
         found.error(

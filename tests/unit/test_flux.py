@@ -425,6 +425,7 @@ def test_values_over_the_limit_of_a_config_map_are_refused() -> None:
         ({"flux": FluxSettings(source_kind="OCIRepository")}, "BC4003"),
         ({"flux": FluxSettings(source_kind="Bucket")}, "BC4002"),
         ({"flux": FluxSettings(min_version="2.7")}, "BC4003"),
+        ({"flux": FluxSettings(source_existing=True, source_secret="x")}, "BC4003"),
         ({"prefix": "a-prefix-that-is-far-too-long-for-what-a-label-may-be"}, "BC4001"),
     ],
 )
