@@ -549,6 +549,7 @@ def test_every_expression_can_be_compiled() -> None:
 
 def test_the_gate_jobs_are_valid() -> None:
     import kubernetes_validate
+
     seen = set()
     for _, item in objects(everything(RICH)):
         if ".toolkit.fluxcd.io/" not in item["apiVersion"]:

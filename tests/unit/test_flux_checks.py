@@ -116,12 +116,14 @@ def current(item: Check) -> str:
 @pytest.mark.parametrize(("item", "sample", "expected"), SAMPLES)
 def test_an_expression_judges_a_status(item: Check, sample: dict[str, Any], expected: bool) -> None:
     import cel
+
     assert cel.evaluate(current(item), sample) is expected
 
 
 @pytest.mark.parametrize("item", [POLICY_READY, READY, DAEMONSET, DEPLOYMENT, STATEFULSET, JOB, WEBHOOK])
 def test_case_41_an_object_without_status_does_not_open_a_gate(item: Check) -> None:
     import cel
+
     try:
         result = cel.evaluate(current(item), {"metadata": {"generation": 1}, "spec": {}})
     except RuntimeError:  # for Flux an error means: not yet
