@@ -60,11 +60,11 @@ def _where(span: Span | None, root: Path, here: Path) -> str:
     if span is None or not span.file:
         return ""
     if span.file.startswith("<"):  # no file: a flag or a default of ours
-        return _printable(span.file.strip("<>"))
+        return _printable(span.file.strip("<>"), keep="")
     line, column = span.line, span.column
     if not line and (root / span.file).is_file():
         line, column = 1, 1  # the file as a whole; editors jump to its beginning
-    return _printable(shown(span.file, root, here)) + (f":{line}:{column}" if line else "")
+    return _printable(shown(span.file, root, here), keep="") + (f":{line}:{column}" if line else "")
 
 
 def _excerpt(span: Span | None, root: Path) -> list[str]:
@@ -97,9 +97,9 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _printable(text: str) -> str:
+def _printable(text: str, keep: str = "\n\t") -> str:
     """`text` without control characters: what stands in a source file does not drive the terminal."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cs"} else "\ufffd" for c in text)
+    return "".join(c if c in keep or unicodedata.category(c) not in {"Cc", "Cs"} else "\ufffd" for c in text)
 
 
 def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) -> str:
@@ -112,7 +112,10 @@ def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) 
         did = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
     else:
         did = "nothing changed"
-    size = f"{len(plan.components)} components in {len(plan.releases)} releases ({charts} charts), {len(gates)} gates"
+    size = (
+        f"{_count(len(plan.components), 'component')} in {_count(len(plan.releases), 'release')} "
+        f"({_count(charts, 'chart')}), {_count(len(gates), 'gate')}"
+    )
     lines = [
         f"{style(plan.bundle, 'bold')}  recipe {recipe.name}{profile}",
         f"  {size}, deployers: {', '.join(plan.settings.deployers)}",
@@ -123,3 +126,7 @@ def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) 
             f"  {style('overwritten', 'yellow')}: edited by hand since the last build: {', '.join(report.edited)}"
         )
     return "\n".join(lines)
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +78,8 @@ def find_root(workspace: Path | None) -> Path:
     """The folder of bundlec.yaml: `workspace`, or the current folder or one above. Raises UserError (BC1210)."""
     start = workspace if workspace is not None else _here()
     for folder in [start] if workspace is not None else [start, *start.parents]:
-        # Also when it is no file: then that is what is wrong with it.
-        if (folder / WORKSPACE_FILE).exists():
+        # Also when it is no file, or a link to nothing: then that is what is wrong with it.
+        if os.path.lexists(folder / WORKSPACE_FILE):
             return folder.resolve()
     where = f"{start}" if workspace is not None else f"{start} or above"
     fix = "run bundlec inside a workspace, or name one with -C DIR"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -32,6 +34,7 @@ T = TypeVar("T")
 
 # What a cache entry depends on, beside the file and the schemas.
 _CODE = ("yamlio/reader.py", "yamlio/scalars.py", "load/cache.py", "load/schema.py")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TEMPLATE, _STATIC = (".yaml.j2", ".yml.j2"), (".yaml", ".yml")
 
 
@@ -41,7 +44,7 @@ def load(root: Path) -> Catalog:
     Raises `UserError` with every finding of every file (BC10xx, BC11xx, BC12xx, BC2013). Warnings travel in the
     catalog.
     """
-    if not (root / FILE).is_file():
+    if not os.path.lexists(root / FILE):
         raise UserError(
             [Diagnostic("BC1210", f"there is no {FILE} here", Span(FILE), fix="run in the folder that holds it")]
         )
@@ -181,16 +184,18 @@ class _Loader:
                 "BC1201",
                 f"metadata.name is `{stated}`, but the name of the file or folder makes it `{name}`",
                 node.down("metadata", "name").origin,
-                fix=f"write `name: {name}`, or rename {place}",
+                fix=f"write `name: {name}`, or rename {place}" if _NAME.fullmatch(name) else f"rename {place}",
             )
 
     def components(self, folder: Path, names: _Found, built: dict[str, tuple[Component, Path]]) -> None:
         for path in self.reader.folders(folder):
             name, file = path.name, path / "component.yaml"
-            if not file.is_file():
+            if not os.path.lexists(file):
                 if any(path.iterdir()):
                     shown = self.reader.named(path)
-                    self.found.error("BC1201", f"{shown} holds no component.yaml", Span(shown))
+                    fix = "write its component.yaml, or remove the folder"
+                    self.found.error("BC1201", f"{shown} holds no component.yaml", Span(shown), fix=fix)
+                    names.places.setdefault(name, Document(shown, None).at())  # who names it is not wrong
                 continue
             if not names.claim(name, Document(self.reader.named(file), None).at(), "component", self.found):
                 continue
@@ -199,7 +204,7 @@ class _Loader:
                 continue
             node, partial = read
             checks: Node | None = None
-            if (path / "checks.yaml").is_file():
+            if os.path.lexists(path / "checks.yaml"):
                 read = self.typed(path / "checks.yaml", "Checks")
                 checks, lost = read if read is not None else (None, True)
                 partial = partial or lost
@@ -234,12 +239,13 @@ class _Loader:
     def path(self, folder: Path, name: str, at: Origin | None) -> Path | None:
         path = inside(folder, name)
         if path is None:
-            self.found.error("BC1206", f"`{name}` leads out of the component's folder", at)
+            fix = "move the file into the component's folder, and name it relative to that"
+            self.found.error("BC1206", f"`{name}` leads out of the component's folder", at, fix=fix)
         return path
 
     def values(self, folder: Path, name: str, at: Origin | None) -> Document | None:
         path = self.path(folder, name, at)
-        if path is None or (at is None and not path.is_file()):
+        if path is None or (at is None and not os.path.lexists(path)):
             return None
         document = self.reader.document(path, at)
         if document is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -35,12 +37,13 @@ class Reader:
         """
         file = self.named(path)
         try:
-            data = path.read_bytes()
+            data = _read(path)
         except OSError as error:
             if at is not None and isinstance(error, (FileNotFoundError, IsADirectoryError)):
-                self.found.error("BC1206", f"there is no file {file}", at, fix=self._nearby(path))
+                fix = self._nearby(path) or "create it, or correct the path"
+                self.found.error("BC1206", f"there is no file {file}", at, fix=fix)
             else:
-                self.found.error("BC1006", f"{error.strerror}", Span(file))
+                self.unreadable(path, error)
             return None
         try:
             return data.decode("utf-8-sig"), digest(data)
@@ -51,6 +54,16 @@ class Reader:
                 "BC1001", "the file is not UTF-8", Span(file, before.count(b"\n") + 1, column), fix="save it as UTF-8"
             )
             return None
+
+    def unreadable(self, path: Path, error: OSError) -> None:
+        """Record BC1006 for a file or folder."""
+        file = self.named(path)
+        self.found.error(
+            "BC1006",
+            f"cannot be read: {error.strerror}",
+            Span(file) if path.is_dir() and not isinstance(error, IsADirectoryError) else Span(file, 1, 1),
+            fix="replace it by a regular file that can be read, or remove it",
+        )
 
     def document(
         self, path: Path, at: Origin | None = None, check: Callable[[Document], bool] | None = None
@@ -95,31 +108,49 @@ class Reader:
         return text, documents
 
     def yaml_files(self, folder: Path, *, deep: bool) -> Iterator[Path]:
-        """YAML files of a folder in sorted order, hidden ones left out; `deep` descends. A missing one holds none."""
+        """YAML files of a folder in sorted order, hidden ones left out; `deep` descends. A missing one holds none.
+
+        Links to folders are not followed, since they may lead back here; BC1206 says so.
+        """
         for entry in self._entries(folder):
-            if entry.is_dir(follow_symlinks=False):
-                if deep:
-                    yield from self.yaml_files(Path(entry.path), deep=True)
-            elif entry.name.endswith((".yaml", ".yml")):
+            if entry.name.endswith((".yaml", ".yml")):
                 yield Path(entry.path)
+            elif deep and entry.is_dir(follow_symlinks=False):
+                yield from self.yaml_files(Path(entry.path), deep=True)
+            elif deep and entry.is_symlink() and self._is_folder(entry):
+                file = self.named(Path(entry.path))
+                fix = "list the folder that holds overlays/ in `data` of bundlec.yaml"
+                self.found.error("BC1206", f"{file} is a link to a folder and is not followed", Span(file), fix=fix)
 
     def folders(self, folder: Path) -> Iterator[Path]:
         """Folders of a folder in sorted order, hidden ones left out."""
-        return (Path(entry.path) for entry in self._entries(folder) if entry.is_dir())
+        return (Path(entry.path) for entry in self._entries(folder) if self._is_folder(entry))
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir()
+        except OSError as error:  # a link that leads to itself
+            self.unreadable(Path(entry.path), error)
+            return False
 
     def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(folder) as entries:
-                return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
-        except (FileNotFoundError, NotADirectoryError):
+                found = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+        except FileNotFoundError:
             return []
         except OSError as error:
-            self.found.error("BC1006", str(error.strerror), Span(self.named(folder)))
+            self.unreadable(folder, error)
             return []
+        for entry in [e for e in found if not _is_text(e.name)]:
+            file = self.named(Path(entry.path))
+            self.found.error("BC1202", "the file's name is not UTF-8", Span(file), fix="rename it")
+            found.remove(entry)
+        return found
 
     def _nearby(self, path: Path) -> str | None:
         try:
-            return did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
+            return did_you_mean(path.name, (p.name for p in path.parent.iterdir() if p.name != path.name))
         except OSError:
             return None
 
@@ -132,6 +163,27 @@ def inside(folder: Path, name: str) -> Path | None:
     path = at = folder / relative
     while at != folder:
         if at.is_symlink():
-            return path if path.resolve().is_relative_to(folder.resolve()) else None
+            try:
+                return path if path.resolve().is_relative_to(folder.resolve()) else None
+            except (OSError, RuntimeError):  # it leads to itself; reading it will say so
+                return path
         at = at.parent
     return path
+
+
+def _read(path: Path) -> bytes:
+    # A pipe or a device would be read for ever.
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return path.read_bytes()
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -150,7 +150,8 @@ def _cycles(overlays: Mapping[str, Overlay]) -> Iterator[tuple[str, ...]]:
 
 def _length(name: str, limit: int, why: str, at: Origin, found: Collector) -> None:
     if len(name) > limit:
-        found.error("BC1202", f"`{name}` has {len(name)} characters; {limit} at most ({why})", at)
+        fix = f"shorten it by {len(name) - limit}"
+        found.error("BC1202", f"`{name}` has {len(name)} characters; {limit} at most ({why})", at, fix=fix)
 
 
 def _reserved(name: str, at: Origin, found: Collector) -> None:

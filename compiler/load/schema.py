@@ -73,8 +73,12 @@ class Schemas:
         """
         data = document.data
         if not isinstance(data, dict):
-            what = f"a {kind}" if kind in _KINDS else "checks by id"
-            found.error("BC1104", f"the file holds {_noun(data)}, not {what}", document.span())
+            what, fix = "a mapping of checks", "write one check or more as `<id>: {...}`, or remove the file"
+            if kind in _KINDS:
+                what = f"a mapping of kind {kind}"
+                fix = f"begin with `apiVersion: bundlec.dev/v1alpha1` and `kind: {kind}`"
+            holds = "is empty" if data is None else f"holds {_noun(data)}"
+            found.error("BC1104", f"the file {holds}, and should be {what}", document.span(), fix=fix)
             return None
         validator = self._validator(kind)
         errors = list(validator.iter_errors(data))
@@ -111,8 +115,9 @@ class Schemas:
             for key in error.kind.unexpected:
                 self._unknown_key(document, path, key, schema, definition, found)
         elif keyword == "required":
-            where = dotted(path) or f"the {kind}"
-            found.error("BC1103", f"`{error.kind.property}` is missing in {where}", document.at(path), key=True)
+            where, missing = dotted(path) or f"the {kind}", error.kind.property
+            fix = f"add `{missing}: ...`"
+            found.error("BC1103", f"`{missing}` is missing in {where}", document.at(path), key=True, fix=fix)
         elif keyword == "const" and path in (("apiVersion",), ("kind",)):
             fix = f"write `{path[0]}: {error.kind.expected_value}`"
             found.error("BC1104", f"{path[0]} is {_noun(error.instance)}", document.at(path), fix=fix)
@@ -159,14 +164,15 @@ class Schemas:
                 key=True,
             )
             return
-        known = [k for k in schema.get("properties", {}) if k not in _value_at(document.data, path)]
-        fix = did_you_mean(key, known) or (f"known here: {', '.join(sorted(known))}" if known else None)
+        properties = schema.get("properties", {})
+        known = sorted(k for k in properties if k not in _value_at(document.data, path))
+        fix = did_you_mean(key, properties) or (f"known here: {', '.join(known)}" if known else "remove it")
         found.error("BC1101", f"unknown key `{key}` in {where}", at, fix=fix, key=True)
 
     def _wrong_type(
         self, document: Document, path: Path, schema: Mapping[str, Any], error: Any, found: Collector
     ) -> None:
-        wanted = " or ".join(_NOUNS[t] for t in error.kind.types)
+        wanted = " or ".join(_NOUNS[t] for t in sorted(error.kind.types, key=lambda t: t == "null"))
         fix = None
         if error.kind.types == ["string"] and isinstance(error.instance, (int, float)):
             raw = _raw_scalar(document, path)

@@ -46,13 +46,13 @@ def _report(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...
     at = culprits[0] if culprits else assertion.origin
     notes: list[tuple[Origin, str]] = [(origin, "this takes part") for origin in culprits[1:]]
     if culprits:
-        notes.append((assertion.origin, f"rule `{assertion.id}`: {predicates.describe(assertion.that)}"))
+        notes.append((assertion.origin, f"rule `{assertion.id}` is here"))
     collector.error(
         "BC3006",
         f"{assertion.message} (rule `{assertion.id}`)",
         at,
         severity=assertion.severity,
-        fix=None if culprits else f"the rule asks for {predicates.describe(assertion.that)}",
+        fix=f"the rule asks for {predicates.describe(assertion.that)}",
         notes=notes,
     )
 
