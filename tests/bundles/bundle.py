@@ -59,6 +59,8 @@ class Bundle:
         """Path and object of everything that ends in a cluster: our manifests, namespaces, the deployers' objects."""
         manifests = [f"components/{release}/manifests/" for release in self.local_releases()]
         for path in self.under("namespaces/", "argocd/", "flux/", *manifests):
+            if path.startswith("argocd/optional/"):
+                continue  # a fragment for people to merge into their argocd-cm
             for item in self.documents(path):
                 if item.get("apiVersion", KUSTOMIZE) != KUSTOMIZE:
                     yield path, item
