@@ -1,14 +1,13 @@
 """The cache of parsed source files: saves parsing and schema validation, and is never needed for a correct result.
 
-One JSON file holds all documents, since one large read is faster than many small ones. An entry is used when the digest
-of the file's bytes is the same; the whole cache is dropped when this format, the readers or a schema changed. A cache
-that cannot be read or written is ignored.
+One file of JSON holds all documents, since one large read is faster than many small ones. An entry is used when the digest
+of the file's bytes is the same; the whole cache is dropped when it is damaged, or when this format, the readers or a
+schema changed. A cache that cannot be read or written is ignored.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import hashlib
 import json
@@ -46,15 +45,8 @@ class Cache:
         entry = self._old.get(file)
         if entry is None or entry[0] != key:
             return None
-        try:
-            documents = tuple(
-                Document(file, data, array(_MARK, base64.b64decode(marks, validate=True)), text)
-                for data, marks in entry[1]
-            )
-        except (TypeError, ValueError, binascii.Error):
-            return None
         self._new[file] = entry
-        return documents
+        return tuple(Document(file, data, array(_MARK, base64.b64decode(marks)), text) for data, marks in entry[1])
 
     def put(self, file: str, key: str, documents: tuple[Document, ...]) -> None:
         """Keep the documents of a file that has no findings."""
@@ -76,16 +68,21 @@ class Cache:
                 ignore.write_text("*\n")
             handle, name = tempfile.mkstemp(dir=folder, prefix=".sources-")
             try:
-                with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                    json.dump([self._head, self._new], stream, ensure_ascii=False, separators=(",", ":"))
+                body = json.dumps(self._new, ensure_ascii=False, separators=(",", ":")).encode()
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(json.dumps([*self._head, digest(body)]).encode() + b"\n" + body)
                 Path(name).replace(self._file)
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
 
     def _read(self) -> Mapping[str, Any]:
+        # The head is written from the same values, so bytes compare; the digest vouches for the form of the body.
         try:
-            head, files = json.loads(self._file.read_bytes())
-        except (OSError, ValueError, TypeError, RecursionError):
+            head, _, body = self._file.read_bytes().partition(b"\n")
+        except OSError:
             return {}
-        return files if head == self._head and isinstance(files, dict) else {}
+        if head != json.dumps([*self._head, digest(body)]).encode():
+            return {}
+        files: Mapping[str, Any] = json.loads(body)
+        return files

@@ -25,10 +25,10 @@ def warn_of_empty_keys(document: Document, path: Path, found: Collector) -> None
         line = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
         if line[span.column - 1 :].lstrip().startswith(_WRITTEN):
             continue
-        why = "only comments stand below it, " if _comment_follows(lines, span.line) else ""
+        why = " but comments below it" if _comment_follows(lines, span.line) else ""
         found.warn(
             "BC1208",
-            f"`{dotted(at[len(path) :])}` has no value: {why}so it is null and deletes what it inherits",
+            f"`{dotted(at[len(path) :])}` has no value{why}: it is null and deletes what it inherits",
             document.at(at),
             fix="remove the key to inherit, write `{}` for an empty map, or `null` if it shall be deleted",
         )

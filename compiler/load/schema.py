@@ -134,9 +134,10 @@ class Schemas:
         elif keyword == "type":
             self._wrong_type(document, path, schema, error, found)
         else:
-            # An unknown key explains why the mapping that holds it has no or two subjects.
+            # An unknown key explains why the mapping that holds it has no subject, a wrong type explains everything.
             if keyword == "oneOf" and any(
-                e.kind.name == "additionalProperties" and e.instance_path == error.instance_path for e in errors
+                e.kind.name in ("additionalProperties", "type") and e.instance_path == error.instance_path
+                for e in errors
             ):
                 return
             message, hint = _generic(keyword, error, schema)

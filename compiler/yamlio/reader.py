@@ -296,6 +296,10 @@ class _Reader:
         fix = self.template_hint(line - 1)
         if fix is None and "\t" in row[:column]:
             fix = "indent with spaces, not with tabs"
+        # libyaml stands on `@`, but behind `*`.
+        near = row[max(column - 2, 0) : column]
+        if fix is None and (near.startswith(("*", "&")) or near.endswith(("@", "`", "%"))):
+            fix = "quote text that begins with a special character"
         self.found.error(
             "BC1001", f"{problem} ({context})" if context else str(problem), Span(self.file, line, column), fix=fix
         )

@@ -230,6 +230,11 @@ def test_deep_nesting_is_refused_before_anything_recurses() -> None:
     assert one("".join(f"{' ' * n}a:\n" for n in range(300)))[0] == "BC1005"
 
 
+@pytest.mark.parametrize("scalar", ["*", "@x", "`x`", "&", "%x"])
+def test_special_first_characters_are_explained(scalar: str) -> None:
+    assert findings(f"a: {scalar}\n")[0].fix == "quote text that begins with a special character"
+
+
 def test_all_findings_of_a_file_come_at_once() -> None:
     text = "a: yes\na: 2\nb: .inf\nc: &x 1\n1: d\ne: 012\n"
     assert [d.code for d in findings(text)] == ["BC1003", "BC1002", "BC1004", "BC1005", "BC1003", "BC1003"]
