@@ -60,9 +60,9 @@ def jobs(site: Site, component: ComponentPlan, found: Collector) -> list[tuple[s
     if teardown and site.knows(3, 3):
         annotations = {HOOK: "PreDelete", DELETE_POLICY: POLICIES}
         steps = [
-            (check.id, step.name, step.with_timeout(_TEARDOWN_TIMEOUT))
+            (check.id, name, step.with_timeout(_TEARDOWN_TIMEOUT))
             for check in teardown
-            for step in _lowered(check, lower_teardown(check), "a guard of a removal", found)
+            for name, step in _named(_lowered(check, lower_teardown(check), "a guard of a removal", found))
         ]
         name = site.name(f"teardown-{component.name}")
         job = _job(site, name, component.name, annotations, steps, _TEARDOWN_TIMEOUT)
@@ -142,10 +142,15 @@ def _rules(wanted: Sequence[Right]) -> list[dict[str, Any]]:
 
 def _gate_steps(gate: Gate, found: Collector) -> list[tuple[str, str, list[str]]]:
     return [
-        (item.check.id, step.name, step.with_timeout(item.timeout))
+        (item.check.id, name, step.with_timeout(item.timeout))
         for item in gate.checks
-        for step in _lowered(item.check, lower(item.check), f"the gate of `{gate.id}`", found)
+        for name, step in _named(_lowered(item.check, lower(item.check), f"the gate of `{gate.id}`", found))
     ]
+
+
+def _named(steps: tuple[Step, ...]) -> Iterable[tuple[str, Step]]:
+    """The only step of a check needs no name beside the check's."""
+    return ((step.name if len(steps) > 1 else "", step) for step in steps)
 
 
 def _lowered(check: Check, steps: tuple[Step, ...], where: str, found: Collector) -> tuple[Step, ...]:

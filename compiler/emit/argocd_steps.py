@@ -150,23 +150,37 @@ def rights(check: Check) -> tuple[Right, ...]:
 def _workload(check: Check) -> tuple[Step, ...]:
     group, resource = _RESOURCES[check.kind]
     target = _object(check, f"{resource}.{group}")
-    nodes = (1 if check.min_nodes is None else check.min_nodes) if check.kind == "daemonset" else 0
+    ready = _READY[check.kind]
     if check.kind == "deployment" and not check.min_ready:
-        steps = [_wait("available", *target, "condition=Available")]
-    elif nodes:
-        # Left out by Kubernetes while zero, so that being there means one node at least.
-        steps = [_wait("available", *target, "jsonpath={.status.numberAvailable}")]
-    else:
-        steps = [_wait("created", *target)]
-    if nodes > 1:
-        steps.append(_at_least("nodes", target, "desiredNumberScheduled", nodes))
+        # A rollout of nothing is done at once, hence the condition as well.
+        return (_wait("available", *target, "condition=Available"), Step("rollout", ("rollout", "status", *target)))
+    minimum = (1 if check.min_nodes is None else check.min_nodes) if check.kind == "daemonset" else None
+    # Left out by Kubernetes while zero, so that being there means one pod at least.
+    first = _wait("created", *target) if minimum == 0 else _wait("available", *target, f"jsonpath={{.status.{ready}}}")
+    unmet = ["ne .metadata.generation .status.observedGeneration"]
+    if minimum is not None:
+        unmet.append(f"lt .status.desiredNumberScheduled {minimum}")
     if check.min_ready:
-        # That many instead of all.
-        steps.append(_at_least("ready", target, _READY[check.kind], check.min_ready))
+        unmet.append(f"lt .status.{ready} {check.min_ready}")  # that many instead of all
+    elif minimum == 0:
+        unmet.append(f"and .status.desiredNumberScheduled (or {_behind(check.kind)})")
     else:
-        # A rollout without pods is done at once, which is right for an empty pool that is accepted.
-        steps.append(Step("rollout", ("rollout", "status", *target)))
-    return tuple(steps)
+        unmet.append(f"or {_behind(check.kind)}")
+    conditions = " ".join(f"({condition})" for condition in unmet)
+    return (first, _get("rollout", *target, template=f"{{{{if or {conditions}}}}}{_NOT_YET}{{{{end}}}}"))
+
+
+def _behind(kind: str) -> str:
+    """Conditions of a template under which a rollout is not done.
+
+    `kubectl rollout status` would watch instead of looking, but refuses the strategy OnDelete, which operators use for
+    drivers; such a workload is never updated by itself. A counter that is not there yet is an error for the template, and
+    so behind as well.
+    """
+    wanted = ".status.desiredNumberScheduled" if kind == "daemonset" else ".spec.replicas"
+    updated = "updatedNumberScheduled" if kind == "daemonset" else "updatedReplicas"
+    stale = f'and (ne .spec.updateStrategy.type "OnDelete") (lt .status.{updated} {wanted})'
+    return f"(lt .status.{_READY[kind]} {wanted}) ({stale})"
 
 
 def _field(check: Check) -> tuple[Step, ...]:
@@ -198,12 +212,6 @@ def _wait(name: str, *target_and_condition: str) -> Step:
 
 def _get(name: str, *target: str, template: str) -> Step:
     return Step(name, ("get", *target, f"--output=go-template={template}"), waits=False)
-
-
-def _at_least(name: str, target: tuple[str, ...], counter: str, wanted: int) -> Step:
-    # A counter that is not there yet is an error for the template, and so not enough.
-    unmet = f"or (lt .status.{counter} {wanted}) (ne .metadata.generation .status.observedGeneration)"
-    return _get(name, *target, template=f"{{{{if {unmet}}}}}{_NOT_YET}{{{{end}}}}")
 
 
 def _resource(check: Check) -> str:

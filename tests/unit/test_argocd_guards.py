@@ -72,7 +72,7 @@ def test_the_guard_in_front_of_a_component() -> None:
     crd = "customresourcedefinitions.apiextensions.k8s.io/ippools.nv-ipam.nvidia.com"
     wait = ["--for=create", "--for=condition=Established", "--timeout=2700s"]
     assert pod["initContainers"][0] == {
-        "name": "ippools-established",
+        "name": "ippools",
         "image": "registry.example.com/kubectl:v1.36.3",
         "args": ["wait", crd, *wait],
         "env": [{"name": "HOME", "value": "/tmp"}],
@@ -84,7 +84,7 @@ def test_the_guard_in_front_of_a_component() -> None:
         },
         "volumeMounts": [{"name": "home", "mountPath": "/tmp"}],
     }
-    assert [c["name"] for c in pod["initContainers"]] == ["ippools-established", "policy-ready-field"]
+    assert [c["name"] for c in pod["initContainers"]] == ["ippools", "policy-ready"]
     assert [c["args"] for c in pod["containers"]] == [["version", "--client"]]
 
 
@@ -122,7 +122,7 @@ def test_containers_of_one_pod_have_different_names() -> None:
         argocd.emit(gated("sriov-ib-networks", *twins, long)), "argocd/guards/sriov-ib-networks/sriov-ib-networks.yaml"
     )
     names = [c["name"] for c in job["spec"]["template"]["spec"]["initContainers"]]
-    assert names == ["same-id-established", "same-id-established-2", "x" * 55]
+    assert names == ["same-id", "same-id-2", "x" * 55]
 
 
 def test_rights_are_exactly_what_the_guards_read() -> None:

@@ -26,6 +26,12 @@ READY = check("condition", **POLICY, name="p", type="Ready", value="True")
 WEBHOOK = check("webhook", name="svc", namespace="a")
 NODES = check("nodes", selector="gpu=true", min_nodes=1)
 NOT_YET = '{{template "not yet"}}{{end}}'
+UNMET = "--output=go-template={{if or (ne .metadata.generation .status.observedGeneration)"
+BEHIND = (
+    "(lt .status.numberAvailable .status.desiredNumberScheduled) "
+    '(and (ne .spec.updateStrategy.type "OnDelete") '
+    "(lt .status.updatedNumberScheduled .status.desiredNumberScheduled))"
+)
 
 
 def daemonset(**fields: Any) -> Check:
@@ -72,16 +78,19 @@ def shown(item: Check) -> list[str]:
         (
             check("deployment", namespace="a", name="d", min_ready=2),
             [
-                "wait deployments.apps/d --namespace=a --for=create",
-                "get deployments.apps/d --namespace=a --output=go-template={{if or (lt .status.availableReplicas 2) "
-                "(ne .metadata.generation .status.observedGeneration)}}" + NOT_YET,
+                "wait deployments.apps/d --namespace=a --for=create --for=jsonpath={.status.availableReplicas}",
+                f"get deployments.apps/d --namespace=a {UNMET} (lt .status.availableReplicas 2)}}}}{NOT_YET}",
             ],
         ),
         (
             check("statefulset", namespace="a", name="s"),
             [
-                "wait statefulsets.apps/s --namespace=a --for=create",
-                "rollout status statefulsets.apps/s --namespace=a",
+                "wait statefulsets.apps/s --namespace=a --for=create --for=jsonpath={.status.readyReplicas}",
+                (
+                    f"get statefulsets.apps/s --namespace=a {UNMET} (or (lt .status.readyReplicas .spec.replicas) "
+                    '(and (ne .spec.updateStrategy.type "OnDelete") '
+                    f"(lt .status.updatedReplicas .spec.replicas)))}}}}{NOT_YET}"
+                ),
             ],
         ),
         (
@@ -91,24 +100,30 @@ def shown(item: Check) -> list[str]:
                     "wait daemonsets.apps/nvidia-driver-installer --namespace=kube-system "
                     "--for=create --for=jsonpath={.status.numberAvailable}"
                 ),
-                "rollout status daemonsets.apps/nvidia-driver-installer --namespace=kube-system",
+                (
+                    f"get daemonsets.apps/nvidia-driver-installer --namespace=kube-system {UNMET} "
+                    f"(lt .status.desiredNumberScheduled 1) (or {BEHIND})}}}}{NOT_YET}"
+                ),
             ],
         ),
         (
             daemonset(min_nodes=0),
             [
                 "wait daemonsets.apps/d --namespace=kube-system --for=create",
-                "rollout status daemonsets.apps/d --namespace=kube-system",
+                (
+                    f"get daemonsets.apps/d --namespace=kube-system {UNMET} (lt .status.desiredNumberScheduled 0) "
+                    f"(and .status.desiredNumberScheduled (or {BEHIND}))}}}}{NOT_YET}"
+                ),
             ],
         ),
         (
-            daemonset(min_nodes=4),
+            daemonset(min_nodes=4, min_ready=2),
             [
                 "wait daemonsets.apps/d --namespace=kube-system --for=create --for=jsonpath={.status.numberAvailable}",
-                "get daemonsets.apps/d --namespace=kube-system --output=go-template={{if or "
-                "(lt .status.desiredNumberScheduled 4) (ne .metadata.generation .status.observedGeneration)}}"
-                + NOT_YET,
-                "rollout status daemonsets.apps/d --namespace=kube-system",
+                (
+                    f"get daemonsets.apps/d --namespace=kube-system {UNMET} (lt .status.desiredNumberScheduled 4) "
+                    f"(lt .status.numberAvailable 2)}}}}{NOT_YET}"
+                ),
             ],
         ),
         (
@@ -210,11 +225,21 @@ def policy(state: str | None, **metadata: Any) -> Put:
     return put("nicclusterpolicies.mellanox.com", name, status=status, metadata=metadata)
 
 
-def rolled(nodes: int, available: int | None = None) -> Put:
-    counters = {"updatedNumberScheduled": nodes, "numberAvailable": nodes if available is None else available}
-    # Kubernetes leaves out counters that are zero.
-    status = {"observedGeneration": 1, "desiredNumberScheduled": nodes, **{k: v for k, v in counters.items() if v}}
-    return put("daemonsets.apps", "d", "kube-system", spec={"updateStrategy": {"type": "RollingUpdate"}}, status=status)
+def counted(**counters: int) -> dict[str, int]:
+    """Kubernetes leaves out counters that are zero."""
+    return {name: number for name, number in counters.items() if number}
+
+
+def rolled(nodes: int, available: int, updated: int, strategy: str = "RollingUpdate", observed: int = 1) -> Put:
+    counters = counted(numberAvailable=available, updatedNumberScheduled=updated)
+    status = {"observedGeneration": observed, "desiredNumberScheduled": nodes, **counters}
+    return put("daemonsets.apps", "d", "kube-system", spec={"updateStrategy": {"type": strategy}}, status=status)
+
+
+def stateful(ready: int, updated: int, strategy: str = "RollingUpdate") -> Put:
+    spec = {"replicas": 2, "updateStrategy": {"type": strategy}}
+    counters = counted(readyReplicas=ready, updatedReplicas=updated)
+    return put("statefulsets.apps", "s", "a", spec=spec, status={"observedGeneration": 1, "replicas": 2, **counters})
 
 
 def deployed(replicas: int, available: int) -> Put:
@@ -266,14 +291,24 @@ CASES: list[tuple[str, Check, list[Put], bool]] = [
     ("condition true", READY, [policy("True")], True),
     ("condition false", READY, [policy("False")], False),
     ("daemonset missing", daemonset(min_nodes=1), [], False),
-    ("case 39: no node matches", daemonset(min_nodes=1), [rolled(0)], False),
-    ("an empty pool is accepted", daemonset(min_nodes=0), [rolled(0)], True),
-    ("daemonset up", daemonset(min_nodes=1), [rolled(2)], True),
-    ("daemonset half up", daemonset(min_nodes=1), [rolled(2, 1)], False),
-    ("enough nodes", daemonset(min_nodes=2), [rolled(2)], True),
-    ("too few nodes", daemonset(min_nodes=3), [rolled(2)], False),
-    ("one ready is enough", daemonset(min_nodes=1, min_ready=1), [rolled(2, 1)], True),
-    ("two ready are wanted", daemonset(min_nodes=1, min_ready=2), [rolled(2, 1)], False),
+    ("daemonset before its controller", daemonset(min_nodes=1), [put("daemonsets.apps", "d", "kube-system")], False),
+    ("case 39: no node matches", daemonset(min_nodes=1), [rolled(0, 0, 0)], False),
+    ("an empty pool is accepted", daemonset(min_nodes=0), [rolled(0, 0, 0)], True),
+    ("a pool that is not empty is waited for", daemonset(min_nodes=0), [rolled(2, 0, 2)], False),
+    ("the controller has not looked yet", daemonset(min_nodes=0), [rolled(0, 0, 0, observed=0)], False),
+    ("daemonset up", daemonset(min_nodes=1), [rolled(2, 2, 2)], True),
+    ("daemonset half up", daemonset(min_nodes=1), [rolled(2, 1, 2)], False),
+    ("daemonset half updated", daemonset(min_nodes=1), [rolled(2, 2, 1)], False),
+    ("OnDelete is not updated by itself", daemonset(min_nodes=1), [rolled(2, 2, 0, "OnDelete")], True),
+    ("OnDelete has to be up", daemonset(min_nodes=1), [rolled(2, 1, 0, "OnDelete")], False),
+    ("enough nodes", daemonset(min_nodes=2), [rolled(2, 2, 2)], True),
+    ("too few nodes", daemonset(min_nodes=3), [rolled(2, 2, 2)], False),
+    ("one ready is enough", daemonset(min_nodes=1, min_ready=1), [rolled(2, 1, 1)], True),
+    ("two ready are wanted", daemonset(min_nodes=1, min_ready=2), [rolled(2, 1, 1)], False),
+    ("statefulset up", check("statefulset", namespace="a", name="s"), [stateful(2, 2)], True),
+    ("statefulset half up", check("statefulset", namespace="a", name="s"), [stateful(1, 2)], False),
+    ("statefulset half updated", check("statefulset", namespace="a", name="s"), [stateful(2, 1)], False),
+    ("statefulset OnDelete", check("statefulset", namespace="a", name="s"), [stateful(2, 0, "OnDelete")], True),
     ("deployment up", check("deployment", namespace="a", name="d"), [deployed(2, 2)], True),
     ("deployment down", check("deployment", namespace="a", name="d"), [deployed(2, 0)], False),
     ("one of two wanted", check("deployment", namespace="a", name="d", min_ready=1), [deployed(2, 1)], True),
