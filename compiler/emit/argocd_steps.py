@@ -174,8 +174,8 @@ def _behind(kind: str) -> str:
     """Conditions of a template under which a rollout is not done.
 
     `kubectl rollout status` would watch instead of looking, but refuses the strategy OnDelete, which operators use for
-    drivers; such a workload is never updated by itself. A counter that is not there yet is an error for the template, and
-    so behind as well.
+    drivers; such a workload is never updated by itself. A counter that is not there yet is an error of the template,
+    and so behind as well.
     """
     wanted = ".status.desiredNumberScheduled" if kind == "daemonset" else ".spec.replicas"
     updated = "updatedNumberScheduled" if kind == "daemonset" else "updatedReplicas"
