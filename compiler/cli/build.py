@@ -98,7 +98,9 @@ def _compile(
             item = pipeline.compile_bundle(catalog, entry, flags)
             _refuse_unreproducible(catalog, entry, flags, out, item)
         except UserError as error:
-            errors.add(error.diagnostics, entry.name)
+            # What no line of the sources is to blame for concerns the bundle as a whole.
+            at = entry.origin.span()
+            errors.add((d if d.span else replace(d, span=at) for d in error.diagnostics), entry.name)
             continue
         warnings.add(item.plan.warnings, entry.name)
         compiled.append(item)

@@ -16,6 +16,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol, cast
 
+from compiler.errors import Collector, UserError
 from compiler.model import Check, Files, Plan, Wiring
 
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -42,12 +43,20 @@ def emitter(deployer: str) -> Emitter:
 
 
 def emit(plan: Plan) -> Files:
-    """All files of a bundle, `checksums.txt` included, by relative path in sorted order."""
+    """All files of a bundle, `checksums.txt` included, by relative path in sorted order.
+
+    Raises `UserError` (BC4xxx) with the findings of the payload, or else with those of all deployers.
+    """
     from compiler.emit import bundle, payload
 
     files: dict[str, bytes] = dict(payload.emit(plan))
+    found = Collector()
     for deployer in plan.settings.deployers:
-        files.update(emitter(deployer).emit(plan))
+        try:
+            files.update(emitter(deployer).emit(plan))
+        except UserError as error:
+            found.found += error.diagnostics
+    found.raise_if_failed()
     files.update(bundle.emit(plan, files))
     files["checksums.txt"] = bundle.checksums(files)
     return dict(sorted(files.items()))

@@ -7,7 +7,7 @@ Flux, Jobs, namespaces). A name over its limit is refused, never cut: a cut name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from compiler.errors import Collector, Diagnostic, UserError
 from compiler.model import Plan
@@ -27,8 +27,7 @@ def derived(plan: Plan, name: str, limit: int = LABEL_LIMIT, code: str = "BC4001
     """
     full = f"{plan.settings.prefix}-{name}"
     if len(full) > limit:
-        origin = _origin(plan, name)
-        raise UserError([_too_long(plan, full, name, limit, code, origin)])
+        raise UserError([_too_long(plan, full, name, limit, code)])
     return full
 
 
@@ -76,11 +75,12 @@ def check(plan: Plan) -> None:
                 "BC4001",
                 f"the namespace `{namespace.name}` has {len(namespace.name)} characters, {LABEL_LIMIT} are allowed",
                 _origin(plan, namespace.components[0] if namespace.components else ""),
+                fix=f"shorten it by {len(namespace.name) - LABEL_LIMIT}",
             )
     if len(plan.bundle) > LABEL_LIMIT:
         found.error(
             "BC4001",
-            f"the bundle's name `{plan.bundle}` has {len(plan.bundle)} characters, a label value may have {LABEL_LIMIT}",
+            f"the bundle's name `{plan.bundle}` has {len(plan.bundle)} characters, {LABEL_LIMIT} are allowed",
             fix="give the bundle a shorter name in bundlec.yaml",
         )
     times = Counter(r.id for r in plan.releases)
@@ -95,16 +95,30 @@ def check(plan: Plan) -> None:
     found.raise_if_failed()
 
 
-def _too_long(plan: Plan, full: str, name: str, limit: int, code: str, origin: Origin | None) -> Diagnostic:
-    room = limit - len(name) - 1
-    prefix = plan.settings.prefix
-    if room >= 1:
-        shorter = prefix[:room].rstrip("-.")
-        fix = f"set `prefix: {shorter}` (at most {room} characters) for the bundle `{plan.bundle}` in bundlec.yaml"
-    else:
-        fix = f"no prefix is short enough: rename `{name}`"
+def _too_long(plan: Plan, full: str, name: str, limit: int, code: str) -> Diagnostic:
     message = f"the name `{full}` has {len(full)} characters, {limit} are allowed"
-    return Diagnostic(code, message, origin.span() if origin is not None else None, fix)
+    prefix = plan.settings.prefix
+    room = limit - len(name) - 1
+    if room < 1:
+        origin = _origin(plan, name)
+        fix = f"no prefix is short enough: rename `{name}`"
+        return Diagnostic(code, message, origin.span() if origin is not None else None, fix)
+    # Room for every name, so that the proposal does not end at the next one.
+    room = min(room, max(1, limit - max(map(len, _parts(plan))) - 1))
+    shorter = prefix[:room].rstrip("-.")
+    fix = f"set `prefix: {shorter}` (at most {room} characters) for the bundle `{plan.bundle}` in bundlec.yaml"
+    return Diagnostic(code, message, None, fix)
+
+
+def _parts(plan: Plan) -> Iterator[str]:
+    """What prefixes stand in front of."""
+    yield "namespaces"
+    for release in plan.releases:
+        yield release.id
+        if release.gate is not None:
+            yield f"gate-{release.id}"
+        if release.teardown_before:
+            yield f"teardown-{release.component}"
 
 
 def _origin(plan: Plan, name: str) -> Origin | None:

@@ -61,7 +61,8 @@ class Renderer:
             template = self._env().from_string(text)
             return template.render(self.context(component))
         except jinja2.TemplateSyntaxError as error:
-            collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1))
+            fix = "correct the template: `{{ value }}`, `{% if ... %}`, `{# comment #}`"
+            collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1), fix=fix)
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, UserError) as error:
             line = _template_line(error)
             collector.error(
@@ -84,11 +85,22 @@ class Renderer:
                 keep_trailing_newline=True,
                 autoescape=False,
             )
-            env.filters["to_yaml"] = lambda value: yamlio.dump(value).rstrip("\n")
-            env.filters["to_json"] = lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            env.filters["to_yaml"] = lambda value: yamlio.dump(_defined(value)).rstrip("\n")
+            env.filters["to_json"] = lambda value: json.dumps(
+                _defined(value), separators=(",", ":"), ensure_ascii=False
+            )
             env.filters["b64encode"] = lambda value: base64.b64encode(str(value).encode()).decode()
             self._environment = env
         return self._environment
+
+
+def _defined(value: Any) -> Any:
+    """`value` itself; an undefined one raises its own error, which names it."""
+    from jinja2 import Undefined
+
+    if isinstance(value, Undefined):
+        str(value)
+    return value
 
 
 def _template_line(error: BaseException) -> int:
@@ -181,9 +193,12 @@ def _documents(
         yield from yamlio.load_all(text, source.file)
     except UserError as error:
         for found in error.diagnostics:
-            where = f" (line {found.span.line} of the rendered text)" if found.span else ""
+            line = found.span.line if found.span else 0
+            where = f" (line {line} of the rendered text)" if line else ""
+            rendered = text.splitlines()[line - 1 : line]
+            fix = found.fix or (f"that line is `{rendered[0].strip()}`" if rendered else "the text ends too early")
             collector.error(
-                "BC3007", f"renders to YAML that is refused: {found.message}{where}", Span(source.file), fix=found.fix
+                "BC3007", f"renders to YAML that is refused: {found.message}{where}", Span(source.file), fix=fix
             )
 
 
@@ -199,7 +214,8 @@ def _object(
     data = document.data
     problem = _malformed(data)
     if problem:
-        collector.error("BC3008", f"not a Kubernetes object: {problem}", document.at())
+        fix = "an object has apiVersion, kind and metadata.name; values that are not objects belong in another file"
+        collector.error("BC3008", f"not a Kubernetes object: {problem}", document.at(), fix=fix)
         return None
     for path in _nulls(data):
         collector.error("BC3013", f"null at `{dotted(path)}`", document.at(path), fix="leave the key out")

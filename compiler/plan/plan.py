@@ -84,7 +84,9 @@ def _component_waits(
     result: dict[str, set[str]] = {}
     every: list[Declared | ApiEdge] = [*declared, *required]
     for edge in every:
-        if edge.dependant != edge.provider and not {edge.dependant, edge.provider} & empty:
+        # A component may bring and use an API; a dependency on itself is a cycle.
+        own = edge.dependant == edge.provider and isinstance(edge, ApiEdge)
+        if not own and not {edge.dependant, edge.provider} & empty:
             result.setdefault(edge.dependant, set()).add(edge.provider)
     return {name: frozenset(providers) for name, providers in result.items()}
 
