@@ -7,12 +7,13 @@ unchecked), prerequisites and `clusterProvides` with a check, and the components
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from compiler.model import Check, PreflightCheck, Recipe
 from compiler.plan.gates import Binder
 
-_KINDS = {
+_KINDS: Mapping[str, str] = {
     "K8s.server.version": "version",
     "OS.release.ID": "os",
     "OS.release.VERSION_ID": "os",
