@@ -126,7 +126,11 @@ def test_no_two_files_hold_one_object_of_a_deployer(bundle: Bundle) -> None:
 def test_nothing_unfinished_is_left_in_a_file(bundle: Bundle) -> None:
     """Case 60: no placeholder, no unrendered template, no null in an object."""
     for path, item in bundle.objects():
-        assert not re.search(r"\{\{|\{%|YOUR_|TODO|CHANGEME|<[a-z-]+>", str(item)), path
+        text = str(item)
+        for leaf in _leaves(item):
+            if str(leaf).startswith("--output=go-template="):  # a guard hands it to kubectl
+                text = text.replace(repr(leaf), "")
+        assert not re.search(r"\{\{|\{%|YOUR_|TODO|CHANGEME|<[a-z-]+>", text), path
         assert None not in _leaves(item), path
 
 
