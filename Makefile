@@ -19,7 +19,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev bundle list regenerate check test lint bench tools lock clean stale
+.PHONY: help setup dev bundle list regenerate check test e2e lint bench tools lock clean stale
 # pip runs share one environment, so targets run one after the other even with -j.
 .NOTPARALLEL:
 
@@ -45,6 +45,11 @@ check: $(VENV)/.runtime ## fail when out/ is not what the sources compile to
 
 test: $(VENV)/.dev tools ## all tests, in parallel [ARGS="-k name"]
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+# Scenarios share two cores with a whole control plane: one after the other, and in the order of the files.
+e2e: $(VENV)/.dev tools ## deployers against a real API server [ARGS="-k name"]; needs Go the first time, or KUBEBUILDER_ASSETS
+	@$(BIN)/python tests/e2e/binaries.py >&2 || true
+	BUNDLEC_E2E=$(or $(BUNDLEC_E2E),1) $(BIN)/python -m pytest tests/e2e -p no:randomly -p no:xdist $(ARGS)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, shellcheck of the emitted scripts
 	$(BIN)/ruff check .

@@ -1,0 +1,199 @@
+"""deploy.sh and undeploy.sh on the NVKE bundle: one cluster for each Helm, the scenarios one after the other on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compiler.model import Flags
+from compiler.pipeline import compile_bundle, read_catalog, write_bundle
+from tests.e2e.api import Object
+from tests.e2e.cluster import NVKE, ROOT, Cluster, cluster, kill
+from tests.e2e.witness import describe, reference
+
+DEPLOYER = "deploy.sh"
+
+
+@pytest.fixture(scope="module", params=["helm3", "helm4"])
+def helm(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def nvke(helm: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp(f"nvke-{helm}"), NVKE, helm) as made:
+        yield made
+
+
+def test_empty_cluster(nvke: Cluster) -> None:
+    """NVKE bundle on an empty cluster: every edge holds."""
+    nvke.deploy().expect(0, "16 of 16 releases changed")
+    witness = nvke.witness()
+    assert witness.violations() == []
+    plan = nvke.bundle.plan
+    pools = [e for e in witness.deployer() if reference(e)[:2] == ("nv-ipam.nvidia.com", "ippools")]
+    assert len(pools) >= 4, describe(pools)
+    first = min(e["requestReceivedTimestamp"] for e in pools)
+    gate = plan.release("sriov-ib-networks").gate
+    assert gate is not None
+    checks = {c.check.id.rpartition("/")[2]: witness.held(c.check) for c in gate.checks}
+    assert "" < (checks["crd-ippools"] or "") < first
+    assert "" < (checks["policy-ready"] or "") < first
+    assert nvke.all_deployed(), nvke.statuses()
+    assert not nvke.simulator.errors, nvke.simulator.errors[:5]
+
+
+def test_nothing_to_do(nvke: Cluster) -> None:
+    """A rerun with nothing to do writes nothing of a release, and still gates."""
+    nvke.mark()
+    run = nvke.deploy().expect(
+        0, "0 of 16 releases changed", "gate sriov-ib-networks", "network-operator/policy-ready: holds"
+    )
+    written = [e for e in nvke.witness(since_mark=True).deployer() if reference(e)[1] != "namespaces"]
+    assert not written, describe(written)
+    assert run.seconds < 120
+
+
+def test_dry_run(nvke: Cluster) -> None:
+    """--dry-run and --health change nothing."""
+    nvke.mark()
+    nvke.deploy("--dry-run", "--force").expect(0, "dry run: 16 of 16 releases would change")
+    health = nvke.deploy("--health")
+    written = nvke.witness(since_mark=True).deployer()
+    assert not written, describe(written)
+    # What is not played here: metrics APIs, which nothing serves.
+    failing = [line for line in health.output.splitlines() if "FAIL" in line and "-metrics:" not in line]
+    assert not failing, failing
+
+
+def test_selection(nvke: Cluster) -> None:
+    """--only and --from select; --force upgrades what is unchanged."""
+    nvke.mark()
+    nvke.deploy("--only", "nfd", "--force").expect(0, "1 of 1 releases changed")
+    nvke.deploy("--from", "nvsentinel").expect(0, "0 of 2 releases changed")
+    records = {
+        reference(e)[3].split(".")[4] for e in nvke.witness(since_mark=True).deployer() if reference(e)[1] == "secrets"
+    }
+    assert records == {"nfd"}
+    nvke.deploy("--only", "nothing-of-that-name").expect(2, "no component or release")
+
+
+def test_elsewhere(nvke: Cluster, tmp_path: Path) -> None:
+    """From another directory, with a context, and with a list of kubeconfigs."""
+    other = tmp_path / "other"
+    other.write_text(
+        nvke.plane.kubeconfig.read_text().replace("e2e", "elsewhere").replace('"server": "https', '"server": "http')
+    )
+    run = nvke.deploy("--context", "e2e", "--only", "sriov-ib-networks", KUBECONFIG=f"{other}:{nvke.plane.kubeconfig}")
+    run.expect(0, "context e2e", "policy-ready: holds", "0 of 1 releases changed")
+    refused = nvke.run("deploy.sh", "--only", "nfd", "--skip-preflight", "--context", "nobody", cwd=tmp_path)
+    assert refused.status == 1, refused.output
+
+
+def test_checksums(nvke: Cluster) -> None:
+    """A file that was changed by hand is refused before anything is sent."""
+    values = nvke.path / "components" / "gpu-operator" / "values.yaml"
+    text = values.read_text()
+    nvke.mark()
+    try:
+        values.write_text(text + "# by hand\n")
+        nvke.deploy().expect(5, "checksums.txt")
+    finally:
+        values.write_text(text)
+    assert not nvke.witness(since_mark=True).deployer()
+
+
+def test_pending_upgrade(nvke: Cluster) -> None:
+    """A release left pending-upgrade by a SIGKILL is rolled back and upgraded."""
+    _kill_at(nvke, "pending-upgrade", "--only", "kube-prometheus-stack", "--force")
+    nvke.deploy("--only", "kube-prometheus-stack").expect(0, "rolling back")
+    assert nvke.all_deployed(), nvke.statuses()
+
+
+def test_prune(nvke: Cluster) -> None:
+    """A component that left the bundle is listed, and removed by --prune only."""
+    catalog = read_catalog(ROOT)
+    entry = replace(catalog.workspace.bundles[NVKE], disable=(("nvsentinel", "not wanted here"),))
+    smaller = compile_bundle(catalog, entry, Flags())
+    write_bundle(smaller, nvke.path)
+    try:
+        nvke.deploy("--from", "sriov-ib-networks").expect(0, "no longer in this bundle: nvsentinel/nvsentinel")
+        assert nvke.statuses()["nvsentinel"] == "deployed"
+        nvke.deploy("--prune").expect(0, "nvsentinel/nvsentinel: removing")
+        assert "nvsentinel" not in nvke.statuses()
+    finally:
+        write_bundle(nvke.bundle, nvke.path)
+    nvke.deploy().expect(0, "1 of 16 releases changed")
+
+
+def test_operator_gone(nvke: Cluster) -> None:
+    """undeploy.sh: a stuck finalizer is reported with what people can do, and not forced."""
+    nvke.simulator.faults.dead = {"network-operator-sriov-network-operator"}
+    nvke.mark()
+    run = nvke.undeploy("--only", "sriov-ib-networks", "--only", "network-operator", GATE_TIMEOUT_SCALE="0.005")
+    nvke.simulator.faults.dead = set()
+    run.expect(
+        3 if "stopped at network-operator-post" in run.output else 1,
+        "stuck: SriovIBNetwork",
+        "wait(s) for the finalizer",
+    )
+    patches = [e for e in nvke.witness(since_mark=True).writes("kubectl/") if e["verb"] == "patch"]
+    assert not patches, describe(patches)
+    assert nvke.statuses()["network-operator"] == "deployed"
+
+
+def test_undeploy(nvke: Cluster) -> None:
+    """undeploy.sh: reverse order, operators last, CRDs and namespaces stay."""
+    nvke.mark()
+    nvke.undeploy().expect(0, "releases with CRDs stay")
+    witness = nvke.witness(since_mark=True)
+    gone: dict[str, str] = {}
+    for event in witness.deployer():
+        if event["verb"] == "delete" and reference(event)[1] == "secrets":
+            gone.setdefault(reference(event)[3].split(".")[4], event["requestReceivedTimestamp"])
+    order = [r.id for r in nvke.bundle.plan.releases if r.id in gone]
+    assert [name for name, _ in sorted(gone.items(), key=lambda item: item[1])] == order[::-1]
+    kept = {r.id for r in nvke.bundle.plan.releases if r.keep}
+    assert set(nvke.statuses()) == kept
+    assert {"network-operator", "gpu-operator"} <= set(gone)
+    states = [e for e in witness.events if reference(e)[1] == "sriovnetworknodestates"]
+    synced = max(
+        (e["stageTimestamp"] for e in states if e["requestObject"]["status"]["syncStatus"] == "Succeeded"), default=""
+    )
+    operator = [e for e in witness.deployer() if e["verb"] == "delete" and reference(e)[3] == "network-operator"]
+    assert synced < min(e["requestReceivedTimestamp"] for e in operator)
+    assert nvke.kubectl("get", "crd", "ippools.nv-ipam.nvidia.com", "nicclusterpolicies.mellanox.com", "-o", "name")
+    assert nvke.kubectl("get", "namespace", "nvidia-network-operator", "-o", "name")
+
+
+def test_undeploy_again(nvke: Cluster) -> None:
+    """undeploy.sh twice is fine; --purge removes the rest."""
+    nvke.undeploy().expect(0)
+    nvke.undeploy("--purge").expect(0)
+    assert nvke.statuses() == {}
+    left = {c["metadata"]["name"] for c in _crds(nvke)}
+    brought = {c.name for k in nvke.bundle.plan.recipe.components.values() if k.enabled for c in k.component.crds}
+    assert not left & brought, left & brought
+    assert "gpu-operator" not in nvke.kubectl("get", "namespaces", "-o", "name")
+
+
+def _crds(nvke: Cluster) -> list[Object]:
+    return nvke.api.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+
+
+def _kill_at(nvke: Cluster, status: str, *arguments: str) -> None:
+    """Runs deploy.sh and kills it, with Helm, as soon as some release is recorded in this status."""
+    process = nvke.start(["deploy.sh", *arguments])
+    try:
+        deadline = time.monotonic() + 300
+        while not nvke.api.list("/api/v1/secrets", labelSelector=f"owner=helm,status={status}"):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+    finally:
+        kill(process)
+        process.communicate()
+    assert status in nvke.statuses().values(), nvke.statuses()

@@ -1,0 +1,227 @@
+"""deploy.sh when something goes wrong: each scenario on a cluster of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api import ApiError, Object
+from tests.e2e.charts import crd_of
+from tests.e2e.cluster import GKE, NVKE, Cluster, cluster, kill
+from tests.e2e.simulator import CRDS
+from tests.e2e.witness import describe, reference
+
+DEPLOYER = "deploy.sh"
+NETWORK = ["cert-manager", "nfd", "nodewright-operator", "rdma-modules", "network-operator", "sriov-ib-networks"]
+ONLY = [word for name in NETWORK for word in ("--only", name)]
+
+
+@pytest.fixture(scope="module", params=["helm3", "helm4"])
+def helm(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def gke(helm: str, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path / "c", GKE, helm) as made:
+        yield made
+
+
+@pytest.fixture
+def nvke(helm: str, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path / "c", NVKE, helm) as made:
+        yield made
+
+
+def test_gke(gke: Cluster) -> None:
+    """GKE bundle (bundle-installer) on an empty cluster: every edge holds, no gpu-operator object before the driver."""
+    gke.simulator.faults.unready = {"nvidia-driver-installer"}
+    # The driver needs its time; Helm does not wait for it, the gate of gpu-operator does.
+    timer = threading.Timer(60, gke.simulator.faults.unready.clear)
+    timer.start()
+    gke.deploy().expect(0, "15 of 15 releases changed")
+    timer.cancel()
+    witness = gke.witness()
+    assert witness.violations() == []
+    plan = gke.bundle.plan
+    gate = plan.release("gpu-operator-pre").gate
+    assert gate is not None
+    (driver,) = [c.check for c in gate.checks if c.check.kind == "daemonset"]
+    rolled_out = witness.held(driver)
+    assert rolled_out
+    allowed = {"namespaces", "resourcequotas"}
+    early = [
+        e for e in witness.deployer()
+        if "gpu-operator" in (reference(e)[2], reference(e)[3]) and reference(e)[1] not in allowed
+        and e["requestReceivedTimestamp"] < rolled_out
+    ]  # fmt: skip
+    assert not early, describe(early)
+    assert gke.all_deployed(), gke.statuses()
+
+
+def test_late_crd(nvke: Cluster) -> None:
+    """The IPPool CRD comes 60 s late: nothing of its kind is sent before, and the run goes on."""
+    nvke.simulator.faults.crd = 60
+    nvke.deploy(*ONLY).expect(0, "network-operator/crd-ippools: holds")
+    witness = nvke.witness()
+    gate = nvke.bundle.plan.release("sriov-ib-networks").gate
+    assert gate is not None
+    first = witness.first_write(nvke.bundle.plan.release("sriov-ib-networks"))
+    assert first
+    for check in gate.checks:
+        held = witness.held(check.check)
+        assert "" < (held or "") < first, (check.check.id, held, first)
+
+
+def test_dead_operator(nvke: Cluster) -> None:
+    """The operator is dead: the gate times out with a diagnosis, exit status 3; a rerun heals."""
+    nvke.simulator.faults.dead = {"network-operator"}
+    run = nvke.deploy(*ONLY, GATE_TIMEOUT_SCALE="0.03").expect(
+        3,
+        "NOT met within 36s",
+        "object  nicclusterpolicies",
+        "nic-cluster-policy",
+        "next    kubectl",
+        "--from sriov-ib-networks",
+    )
+    assert "status" in run.output
+    written = [e for e in nvke.witness().deployer() if reference(e)[0] == "nv-ipam.nvidia.com"]
+    assert not written, describe(written)
+    nvke.simulator.faults.dead = set()
+    nvke.deploy(*ONLY).expect(0, "1 of 7 releases changed")
+
+
+def test_no_gpu_node(helm: str, tmp_path: Path) -> None:
+    """No GPU node: the preflight refuses; past it, the gate says that no node matches."""
+    with cluster(tmp_path / "c", GKE, helm, nodes=0) as gke:
+        gke.deploy().expect(4, "gke-no-default-nvidia-gpu-device-plugin")
+        assert not gke.witness().deployer()
+        run = gke.deploy(
+            "--skip-preflight",
+            "--only",
+            "gcp-driver-installer",
+            "--only",
+            "prometheus-operator-crds",
+            "--only",
+            "gpu-operator",
+            GATE_TIMEOUT_SCALE="0.01",
+        )
+        run.expect(3, "0 nodes match", "is the pool scaled to zero?", "--from gpu-operator-pre")
+
+
+def test_killed(nvke: Cluster) -> None:
+    """SIGKILL at ten random moments, each followed by a rerun; the last one converges."""
+    moments = random.Random(20261130)
+    for _ in range(10):
+        process = nvke.start(["deploy.sh", *ONLY])
+        try:
+            process.communicate(timeout=moments.uniform(2, 25))
+        except Exception:  # noqa: BLE001
+            kill(process)
+            process.communicate()
+    nvke.deploy(*ONLY).expect(0)
+    statuses = nvke.statuses()
+    assert set(statuses.values()) == {"deployed"}, statuses
+    assert len(statuses) == 7
+    uninstalled = [
+        e for e in nvke.witness().deployer() if e["verb"] == "delete" and reference(e)[1] == "customresourcedefinitions"
+    ]
+    assert not uninstalled
+
+
+def test_restarted_server(nvke: Cluster) -> None:
+    """The API server is restarted half way: the run goes on, or a rerun heals it."""
+    nvke.simulator.faults.crd = 20
+    process = nvke.start(["deploy.sh", *ONLY])
+    restarted = False
+    while process.poll() is None and not restarted:
+        if nvke.statuses().get("network-operator-post") == "deployed":
+            nvke.plane.restart_apiserver()
+            restarted = True
+        time.sleep(0.5)
+    output, _ = process.communicate()
+    assert restarted, output
+    # It is the gate that runs while the server is away: it must outlive that.
+    assert process.returncode == 0, output
+    nvke.deploy(*ONLY).expect(0, "0 of 7 releases changed")
+
+
+def test_pending_install(nvke: Cluster) -> None:
+    """A release left pending-install by a SIGKILL is installed again, without uninstalling."""
+    nvke.simulator.faults.unready = {"nfd-master"}
+    process = nvke.start(["deploy.sh", "--only", "nfd", "--skip-preflight"])
+    try:
+        deadline = time.monotonic() + 120
+        while nvke.statuses().get("nfd") != "pending-install" or not _exists(nvke, "nfd-master"):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+    finally:
+        kill(process)
+        process.communicate()
+    before = _uid(nvke, "nodefeatures.nfd.k8s-sigs.io")
+    nvke.simulator.faults.unready = set()
+    nvke.deploy("--only", "nfd").expect(0, "left pending-install", "installing again")
+    assert nvke.statuses() == {"nfd": "deployed"}
+    assert _uid(nvke, "nodefeatures.nfd.k8s-sigs.io") == before
+
+
+def test_namespaces(nvke: Cluster) -> None:
+    """A namespace that existed keeps its labels; one that is terminating is waited for."""
+    nvke.api.create("/api/v1/namespaces", {"metadata": {"name": "node-feature-discovery", "labels": {"team": "x"}}})
+    nvke.api.create("/api/v1/namespaces", {"metadata": {"name": "gpu-operator"}})
+    held: Object = {"metadata": {"name": "held", "finalizers": ["example.com/held"]}}
+    nvke.api.create("/api/v1/namespaces/gpu-operator/configmaps", held)
+    nvke.api.delete("/api/v1/namespaces/gpu-operator")
+    path = "/api/v1/namespaces/gpu-operator/configmaps/held"
+    threading.Timer(
+        8,
+        lambda: nvke.kubectl(
+            "-n", "gpu-operator", "patch", "configmap", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+        ),
+    ).start()
+    nvke.deploy("--only", "nfd").expect(0, "waiting for the deletion of gpu-operator")
+    assert nvke.api.get(path) is None
+    labels = nvke.api.request("GET", "/api/v1/namespaces/node-feature-discovery")["metadata"]["labels"]
+    assert labels["team"] == "x"
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def test_foreign_operator(nvke: Cluster) -> None:
+    """The preflight refuses a foreign Network Operator."""
+    crds = Path(os.environ["BUNDLEC_CRDS"])
+    nvke.api.create(CRDS, crd_of(crds, "nicclusterpolicies.mellanox.com", "NicClusterPolicy", "Cluster", ("v1alpha1",)))
+    policy: Object = {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "theirs"},
+        "spec": {},
+    }
+    for _ in range(50):
+        try:
+            nvke.api.create("/apis/mellanox.com/v1alpha1/nicclusterpolicies", policy)
+            break
+        except ApiError:
+            time.sleep(0.2)
+    nvke.deploy().expect(4, "network-operator must be the only owner")
+    assert not nvke.witness().deployer()
+
+
+def test_missing_network(gke: Cluster) -> None:
+    """The preflight refuses a missing Network."""
+    gke.api.delete("/apis/networking.gke.io/v1/networks/rdma-2")
+    gke.deploy().expect(4, "rdma-2")
+    assert not gke.witness().deployer()
+
+
+def _exists(nvke: Cluster, deployment: str) -> bool:
+    return nvke.api.get(f"/apis/apps/v1/namespaces/node-feature-discovery/deployments/{deployment}") is not None
+
+
+def _uid(nvke: Cluster, crd: str) -> str:
+    return str(nvke.api.request("GET", f"{CRDS}/{crd}")["metadata"]["uid"])

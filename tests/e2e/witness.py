@@ -1,0 +1,190 @@
+"""What the audit log of an API server tells of order: when a check first held, and when a release was first touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.model import Check, Plan, Release
+from tests.e2e.charts import StandIn
+
+Event = dict[str, Any]
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The events of a run, and the bundle whose order they are held against."""
+
+    plan: Plan
+    charts: dict[tuple[str, str], StandIn]
+    events: list[Event]
+
+    def violations(self) -> list[str]:
+        """Each edge of the plan that the writes did not keep, as a sentence; none when the order held."""
+        wrong = []
+        for release in self.plan.releases:
+            if release.empty:
+                continue
+            touched = self.first_write(release)
+            if touched is None:
+                wrong.append(f"{release.id} was never written")
+                continue
+            for check in release.gate.checks if release.gate else ():
+                held = self.held(check.check)
+                if held is None:
+                    wrong.append(f"{release.id}: {check.check.id} never held, though the release was written")
+                elif held > touched:
+                    wrong.append(f"{release.id} was written at {touched}, before {check.check.id} held at {held}")
+        for edge in self.plan.edges:
+            provider, dependant = self.plan.release(edge.provider), self.plan.release(edge.dependant)
+            if provider.empty or dependant.empty:
+                continue
+            done, touched = self.deployed(provider), self.first_write(dependant)
+            if done is None or (touched is not None and done > touched):
+                wrong.append(f"{dependant.id} was written at {touched}, {provider.id} was deployed at {done}")
+        return wrong
+
+    def writes(self, *agents: str) -> list[Event]:
+        """Writes by programs whose name begins with one of these."""
+        return [e for e in self.events if e["verb"] in WRITES and e.get("userAgent", "").startswith(agents)]
+
+    def deployer(self) -> list[Event]:
+        """Writes of Helm and kubectl."""
+        return self.writes("Helm/", "helm/", "kubectl/")
+
+    def first_write(self, release: Release) -> str | None:
+        """When a deployer first sent anything of a release: an object of it, a CRD of its chart, or Helm's record."""
+        objects = [dict(o.data) for o in release.objects]
+        if release.chart is not None:
+            objects += self.charts[release.chart.repository, release.chart.name].objects
+        mine = {key(item, release.namespace) for item in objects}
+        mine |= {("apiextensions.k8s.io", "customresourcedefinitions", "", name) for name in release.crds_before}
+        record = f"sh.helm.release.v1.{release.id}.v"
+        times = [
+            e["requestReceivedTimestamp"]
+            for e in self.deployer()
+            if (where := reference(e)) in mine
+            or (where[1:3] == ("secrets", release.namespace) and where[3].startswith(record))
+        ]
+        return min(times, default=None)
+
+    def deployed(self, release: Release) -> str | None:
+        """When Helm first recorded the release as deployed."""
+        record = f"sh.helm.release.v1.{release.id}.v"
+        return self._first(
+            lambda e: (
+                reference(e)[1:3] == ("secrets", release.namespace)
+                and _name(e).startswith(record)
+                and (_body(e).get("metadata", {}).get("labels") or {}).get("status") == "deployed"
+            )
+        )
+
+    def held(self, check: Check) -> str | None:
+        """When a check held for the first time, by what was written into the cluster."""
+        match check.kind:
+            case "crd":
+                return self._first(
+                    lambda e: (
+                        reference(e) == ("apiextensions.k8s.io", "customresourcedefinitions", "", check.name)
+                        and _subresource(e) == "status"
+                        and _condition(_body(e), "Established")
+                    )
+                )
+            case "deployment" | "statefulset" | "daemonset":
+                return self._first(
+                    lambda e: (
+                        reference(e) == ("apps", f"{check.kind}s", check.namespace, check.name)
+                        and _subresource(e) == "status"
+                        and _rolled_out(check, _body(e))
+                    )
+                )
+            case "webhook":
+                return self._first(
+                    lambda e: (
+                        reference(e)[:3] == ("discovery.k8s.io", "endpointslices", check.namespace)
+                        and _body(e).get("metadata", {}).get("labels", {}).get("kubernetes.io/service-name")
+                        == check.name
+                        and any(p.get("conditions", {}).get("ready") for p in _body(e).get("endpoints") or [])
+                    )
+                )
+            case "nodes":
+                assert check.selector
+                label, _, value = check.selector.partition("=")
+                return self._first(
+                    lambda e: (
+                        reference(e)[1] == "nodes"
+                        and (_body(e).get("metadata", {}).get("labels") or {}).get(label) == value
+                    )
+                )
+            case "field":
+                return self._first(
+                    lambda e: (
+                        reference(e)[1] == check.resource
+                        and _name(e) == check.name
+                        and str(_at(_body(e), check.path or "")) == check.value
+                    )
+                )
+        raise NotImplementedError(f"no witness for a check of kind {check.kind}")
+
+    def _first(self, matches: Callable[[Event], bool]) -> str | None:
+        return min((e["stageTimestamp"] for e in self.events if e["verb"] in WRITES and matches(e)), default=None)
+
+
+def reference(event: Event) -> tuple[str, str, str, str]:
+    """Group, resource, namespace, name of what an event is about; a new object's name may stand in its body only."""
+    ref = event.get("objectRef", {})
+    return (ref.get("apiGroup", ""), ref.get("resource", ""), ref.get("namespace", ""), _name(event))
+
+
+def key(item: dict[str, Any], namespace: str) -> tuple[str, str, str, str]:
+    """The reference of an object; `namespace` is where Helm puts it if it says none and is not cluster-scoped."""
+    group, slash, _ = item["apiVersion"].partition("/")
+    meta = item["metadata"]
+    plural = item["kind"].lower()
+    plural = plural[:-1] + "ies" if plural.endswith("y") else plural + ("es" if plural.endswith("s") else "s")
+    return (group if slash else "", plural, meta.get("namespace", ""), meta["name"])
+
+
+def describe(events: Iterable[Event]) -> str:
+    """One line an event."""
+    return "\n".join(
+        f"{e['requestReceivedTimestamp']} {e['verb']} {'/'.join(filter(None, reference(e)))}" for e in events
+    )
+
+
+def _name(event: Event) -> str:
+    ref = event.get("objectRef", {})
+    return ref.get("name") or _body(event).get("metadata", {}).get("name", "")
+
+
+def _subresource(event: Event) -> str:
+    return str(event.get("objectRef", {}).get("subresource", ""))
+
+
+def _body(event: Event) -> dict[str, Any]:
+    body = event.get("requestObject")
+    return body if isinstance(body, dict) else {}
+
+
+def _condition(body: dict[str, Any], kind: str) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or []
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
+
+
+def _rolled_out(check: Check, body: dict[str, Any]) -> bool:
+    status, meta = body.get("status") or {}, body.get("metadata") or {}
+    if status.get("observedGeneration", 0) < meta.get("generation", 0):
+        return False
+    if check.kind == "daemonset":
+        wanted = status.get("desiredNumberScheduled", 0)
+        least = 1 if check.min_nodes is None else check.min_nodes
+        return wanted >= least and status.get("updatedNumberScheduled", 0) >= wanted <= status.get("numberAvailable", 0)
+    return status.get("availableReplicas", 0) >= max(1, (body.get("spec") or {}).get("replicas", 1))
+
+
+def _at(body: Any, path: str) -> Any:
+    for part in path.split("."):
+        body = body.get(part) if isinstance(body, dict) else None
+    return body
