@@ -63,7 +63,7 @@ def namespaces(site: Site, *, guards: bool) -> dict[str, Any]:
 
 def component(site: Site, item: ComponentPlan, guarded: Collection[str]) -> dict[str, Any]:
     """The Application of a component; `guarded` are the components that have guards."""
-    releases = [site.plan.release(release_id) for release_id in item.releases]
+    releases = site.releases(item)
     application = _application(site, item.name, item.name, str(10 * (item.level + 1)))
     drift = [d for release in releases for d in release.drift]
     options = ["ServerSideApply=true", "SkipDryRunOnMissingResource=true"]

@@ -43,7 +43,7 @@ def jobs(site: Site, component: ComponentPlan, found: Collector) -> list[tuple[s
     Records BC4003 for a check that a guard cannot hold.
     """
     result: list[tuple[str, dict[str, Any]]] = []
-    releases = [site.plan.release(release_id) for release_id in component.releases]
+    releases = site.releases(component)
     first = next((r for r in releases if not r.empty), None)
     for release in releases:
         if release.gate is None:

@@ -48,8 +48,8 @@ def read_back(files: Files) -> Wiring:
     root = _read(files, "argocd/root.yaml")
     path = posixpath.normpath(root["spec"]["source"]["path"])
     base = path.removesuffix(APPS).rstrip("/")
-    inside = [name for name in sorted(files) if posixpath.dirname(name) == APPS and path == posixpath.join(base, APPS)]
-    applications = [_application(files, base, _read(files, name)) for name in inside]
+    tree = _Tree(files, base)
+    applications = [_application(tree, item) for item in tree.folder(APPS if path == tree.outside(APPS) else None)]
     hard = {pair for application in applications for pair in _inner(application.pieces)}
     between = set(_between(applications))
     guards: dict[str, set[str]] = {}
@@ -69,19 +69,46 @@ def read_back(files: Files) -> Wiring:
     )
 
 
-def _application(files: Files, base: str, document: Mapping[str, Any]) -> _Application:
+class _Tree:
+    """The YAML files of a bundle by folder, and the folder of the bundle in the repository."""
+
+    def __init__(self, files: Files, base: str) -> None:
+        self._files = files
+        self._base = base
+        self._names: dict[str, list[str]] = {}
+        for name in sorted(files):
+            if name.endswith(".yaml"):
+                self._names.setdefault(posixpath.dirname(name), []).append(name)
+
+    def outside(self, folder: str) -> str:
+        """A folder of the bundle as a path of the repository."""
+        return posixpath.join(self._base, folder)
+
+    def inside(self, path: str | None) -> str | None:
+        """A path of the repository as one of the bundle; None when it leads elsewhere."""
+        if path is None:
+            return None
+        inside = posixpath.relpath(path, self._base) if self._base else posixpath.normpath(path)
+        return None if inside.split("/")[0] == ".." else inside
+
+    def folder(self, folder: str | None) -> list[Mapping[str, Any]]:
+        """The objects of a folder of the bundle, by file name."""
+        return [_read(self._files, name) for name in self._names.get(folder, ())] if folder else []
+
+
+def _application(tree: _Tree, document: Mapping[str, Any]) -> _Application:
     spec = document["spec"]
     pieces: list[_Piece] = []
     guards: list[_Guard] = []
     for source in spec.get("sources") or [spec["source"]]:
-        folder = _inside(base, source.get("path"))
+        folder = tree.inside(source.get("path"))
         release = source.get("helm", {}).get("releaseName")
         if release is None:
-            guards += [guard for item in _folder(files, folder) for guard in _guards(item)]
+            guards += [guard for item in tree.folder(folder) for guard in _guards(item)]
         elif "chart" in source:
             pieces.append(_Piece(release, frozenset({0})))
         else:
-            waves = (_wave(item) for item in _folder(files, f"{folder}/manifests"))
+            waves = (_wave(item) for item in tree.folder(f"{folder}/manifests"))
             pieces.append(_Piece(release, frozenset(waves)))
     return _Application(_wave(document), tuple(pieces), tuple(guards))
 
@@ -113,23 +140,6 @@ def _between(applications: Iterable[_Application]) -> Iterable[tuple[str, str]]:
         for before in earlier:
             for after in later:
                 yield before, after
-
-
-def _inside(base: str, path: str | None) -> str | None:
-    """A path of the repository as one of the bundle; None when it leads elsewhere."""
-    if path is None:
-        return None
-    if not base:
-        return posixpath.normpath(path)
-    inside = posixpath.relpath(path, base)
-    return None if inside.split("/")[0] == ".." else inside
-
-
-def _folder(files: Files, folder: str | None) -> list[Mapping[str, Any]]:
-    """The objects in the YAML files of a folder, by file name."""
-    return [
-        _read(files, name) for name in sorted(files) if posixpath.dirname(name) == folder and name.endswith(".yaml")
-    ]
 
 
 def _read(files: Files, name: str) -> Mapping[str, Any]:

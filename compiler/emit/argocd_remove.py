@@ -31,7 +31,7 @@ def script(site: Site, *, namespaces: bool) -> bytes:
 
 def _steps(site: Site, root: str, *, namespaces: bool) -> Iterator[str]:
     for component in reversed(site.plan.components):
-        releases = [site.plan.release(release_id) for release_id in reversed(component.releases)]
+        releases = site.releases(component)[::-1]
         seconds = _MARGIN + sum(release.install.timeout for release in releases)
         keep = "yes" if any(release.keep for release in releases) else "no"
         conditions = [release.id for release in releases if release.teardown_before]
@@ -43,7 +43,7 @@ def _steps(site: Site, root: str, *, namespaces: bool) -> Iterator[str]:
 
 def _hints(site: Site, component: ComponentPlan) -> Iterator[str]:
     seen: set[str] = set()
-    for release in (site.plan.release(release_id) for release_id in component.releases):
+    for release in site.releases(component):
         for line in _lines(release):
             if line not in seen:
                 seen.add(line)

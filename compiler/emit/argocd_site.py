@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
-from compiler.model import ArgoSettings, GitSettings, Plan
+from compiler.model import ArgoSettings, ComponentPlan, GitSettings, Plan, Release
 from compiler.versions import parse_version
 
 API = "argoproj.io/v1alpha1"
@@ -29,6 +30,7 @@ class Site:
     plan: Plan
     git: GitSettings
     base: str  # folder of the bundle in the repository; "" is its root
+    by_id: Mapping[str, Release]
 
     @property
     def settings(self) -> ArgoSettings:
@@ -46,6 +48,10 @@ class Site:
     def path(self, folder: str) -> str:
         """A folder or file of the bundle, relative to the root of the repository."""
         return posixpath.join(self.base, folder)
+
+    def releases(self, component: ComponentPlan) -> list[Release]:
+        """The pieces of a component in order."""
+        return [self.by_id[release_id] for release_id in component.releases]
 
     def source(self, **fields: Any) -> dict[str, Any]:
         """A source of an Application that lies in the bundle's repository."""
@@ -111,4 +117,4 @@ def site_of(plan: Plan) -> Site:
             )
     found.raise_if_failed()
     assert git is not None
-    return Site(plan, git, base)
+    return Site(plan, git, base, {release.id: release for release in plan.releases})

@@ -9,7 +9,7 @@ when it only compares. Charts are not compared with the cluster before their fir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler.emit import gatelib, payload
@@ -43,7 +43,8 @@ def emit(plan: Plan) -> Files:
     if urls:
         document["repositories"] = [{"name": repository_name(url), "url": url} for url in urls]
     document["helmDefaults"] = _defaults(plan, found)
-    document["releases"] = [_release(plan, release) for release in plan.releases]
+    namespaces = {release.id: release.namespace for release in plan.releases}
+    document["releases"] = [_release(plan, release, namespaces) for release in plan.releases]
     for release, item in zip(plan.releases, document["releases"], strict=True):
         _check_braces(release, item, found)
     gates = dict(gatelib.emit(plan))
@@ -108,7 +109,7 @@ def _defaults(plan: Plan, found: Collector) -> dict[str, Any]:
     return defaults
 
 
-def _release(plan: Plan, release: Release) -> dict[str, Any]:
+def _release(plan: Plan, release: Release, namespaces: Mapping[str, str]) -> dict[str, Any]:
     item: dict[str, Any] = {"name": release.id, "namespace": release.namespace}
     if release.chart is None:
         item["chart"] = f"./{payload.directory(release)}"
@@ -120,7 +121,7 @@ def _release(plan: Plan, release: Release) -> dict[str, Any]:
         "bundlec.dev/teardown": "keep" if release.keep else "remove",
     }
     if release.needs:
-        item["needs"] = [f"{plan.release(need).namespace}/{need}" for need in release.needs]
+        item["needs"] = [f"{namespaces[need]}/{need}" for need in release.needs]
     if release.chart is not None:
         item["values"] = [f"{payload.directory(release)}/values.yaml"]
     install = release.install
