@@ -1,0 +1,318 @@
+"""Which line of the sources caused a difference, from the traces and origins that both sides carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.model import Catalog, ComponentRef, KubeObject, Overlay, Recipe, ResolvedComponent, TraceEntry
+from compiler.paths import MISSING
+from compiler.review.diff.model import Entry, Place, SideName
+from compiler.review.diff.snapshot import Snapshot
+from compiler.review.diff.values import Change, same
+from compiler.source import Document, Origin, Path, Span
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The text of every source file on both sides, to tell what was edited and to show lines."""
+
+    base: Mapping[str, str]
+    head: Mapping[str, str]
+
+    def edited(self, file: str) -> bool:
+        """Whether the file differs between the sides."""
+        return self.base.get(file) != self.head.get(file)
+
+    def place(self, origin: Origin | Span | None, side: SideName) -> Place | None:
+        """The line of an origin; None for values that no file wrote."""
+        if origin is None:
+            return None
+        span = origin.span(key=True) if isinstance(origin, Origin) else origin
+        if span.file.startswith("<"):
+            return None
+        lines = (self.base if side == "base" else self.head).get(span.file, "").splitlines()
+        text = lines[span.line - 1].strip() if 0 < span.line <= len(lines) else ""
+        return Place(span.file, span.line, side, text)
+
+    def first_edit(self, file: str) -> Place | None:
+        """The first line of a file that differs: on the head's side, or on the base's where lines only went."""
+        old, new = self.base.get(file), self.head.get(file)
+        if old is None or new is None:
+            side: SideName = "base" if new is None else "head"
+            return Place(file, 1, side, "") if old != new else None
+        before, after = old.splitlines(), new.splitlines()
+        number = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+        if number is None:
+            number = min(len(before), len(after))
+        if number >= len(after):
+            return Place(file, number + 1, "base", before[number].strip()) if number < len(before) else None
+        return Place(file, number + 1, "head", after[number].strip())
+
+
+def texts(catalog: Catalog) -> dict[str, str]:
+    """File -> text of every source file that the catalog was made of."""
+    found: dict[str, str] = {}
+
+    def add(document: Document | None) -> None:
+        if document is not None and document.text is not None:
+            found[document.file] = document.text
+
+    add(catalog.workspace.origin.document)
+    for overlay in catalog.overlays.values():
+        add(overlay.origin.document)
+    for mixin in catalog.mixins.values():
+        add(mixin.origin.document)
+    for component in catalog.components.values():
+        add(component.origin.document)
+        for document in (component.values, *component.values_files.values()):
+            add(document)
+        for check in component.checks.values():
+            add(check.origin.document)
+        for source in component.manifest_sources.values():
+            found[source.file] = source.text
+    return dict(sorted(found.items()))
+
+
+class Blame:
+    """Answers for one bundle. Without compiled sides (two folders) every answer is None."""
+
+    def __init__(self, base: Snapshot, head: Snapshot, sources: Sources) -> None:
+        self.base = base
+        self.head = head
+        self.sources = sources
+
+    def value(self, old: ResolvedComponent | None, new: ResolvedComponent | None, change: Change) -> Entry:
+        """The change of a value with the line that decides it now, or that decided it and is gone."""
+        before = _chain(old, change.old_at if change.old is not MISSING else change.new_at)
+        after = _chain(new, change.new_at if change.new is not MISSING else change.old_at)
+        if after and not _known(after[-1], before):
+            return self._entry(change, after[-1], "head", new, change.new_at)
+        if before and not _known(before[-1], after):
+            return self._entry(change, before[-1], "base", old, change.old_at)
+        if after:
+            return self._entry(change, after[-1], "head", new, change.new_at)
+        return self._entry(change, before[-1], "base", old, change.old_at) if before else Entry(change)
+
+    def object(self, old: KubeObject | None, new: KubeObject | None) -> Place | None:
+        """The line of a manifest that changed, or the line that lists an unchanged manifest; None: values did it."""
+        for item in (new, old):
+            if item is not None and self.sources.edited(item.source):
+                return self.sources.first_edit(item.source)
+        if old is not None and new is not None:
+            return None
+        side_name: SideName = "base" if new is None else "head"
+        snapshot = self.base if new is None else self.head
+        item = new or old
+        assert item is not None
+        component = snapshot.components.get(item.component)
+        if component is None or component.resolved is None:
+            return None
+        folder = component.resolved.component.origin.document.file.rpartition("/")[0]
+        for refs in component.resolved.manifests.values():
+            for ref in refs:
+                if f"{folder}/{ref.file}" == item.source and self.sources.edited(ref.origin.document.file):
+                    return self.sources.place(ref.origin, side_name)
+        return None
+
+    def component(self, name: str, side: SideName) -> Place | None:
+        """The line that brings a component (head: now; base: brought it), or that switches it off on the head."""
+        snapshot, other = (self.head, self.base) if side == "head" else (self.base, self.head)
+        if side == "base" and self.head.plan is not None:
+            left = self.head.plan.recipe.components.get(name)
+            if left is not None and left.disabled_by is not None:
+                return self.sources.place(left.disabled_by, "head")
+        if side == "head" and other.plan is not None:
+            was = other.plan.recipe.components.get(name)
+            if was is not None and was.disabled_by is not None and self.sources.edited(was.disabled_by.document.file):
+                return self.sources.place(was.disabled_by, "base")
+        view = snapshot.components.get(name)
+        if view is None or view.resolved is None:
+            return None
+        origin = view.resolved.brought_by
+        return self._selected(origin, side) or self.sources.place(origin, side)
+
+    def component_field(self, name: str, old_name: str, change: Change) -> Place | None:
+        """The line behind a fact of a release: version, namespace, timeout, a gate's readiness."""
+        for snapshot, side, who in self._sides(change, name, old_name):
+            view = snapshot.components.get(who)
+            if view is None or view.resolved is None or snapshot.plan is None:
+                continue
+            found = self._field(view.resolved, snapshot, change)
+            place = self.sources.place(found, side)
+            if place is not None and self.sources.edited(place.file):
+                return place
+        return self._edit_of(name)
+
+    def bundle_field(self, change: Change) -> Place | None:
+        """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
+        for snapshot, side in ((self.head, "head"), (self.base, "base")):
+            if snapshot.plan is None or snapshot.catalog is None:
+                return None
+            for origin in _bundle_origins(snapshot.plan.recipe, snapshot.catalog, change):
+                place = self.sources.place(origin, "head" if side == "head" else "base")
+                if place is not None and self.sources.edited(place.file):
+                    return place
+        return None
+
+    def origins(self, found: Iterable[Origin | None], side: SideName) -> Place | None:
+        """The first of several origins whose file was edited; else the first of all."""
+        places = [place for place in (self.sources.place(o, side) for o in found) if place is not None]
+        return next((p for p in places if self.sources.edited(p.file)), places[0] if places else None)
+
+    def _entry(
+        self, change: Change, found: TraceEntry, side: SideName, component: ResolvedComponent | None, at: Path
+    ) -> Entry:
+        origin = found.origin
+        entries = component.trace if component else {}
+        depth = next((n for n in range(len(at), 0, -1) if at[:n] in entries), len(at))
+        if not self.sources.edited(origin.document.file):
+            selected = self._selected(origin, side)
+            if selected is not None:
+                return Entry(change, selected, found.layer)
+        return Entry(change, self.sources.place(origin.down(*at[depth:]), side), found.layer)
+
+    def _selected(self, origin: Origin, side: SideName) -> Place | None:
+        """The edited line that takes an unchanged file into the recipe: of a mixin, a values file, a profile."""
+        snapshot = self.head if side == "head" else self.base
+        if snapshot.plan is None or snapshot.catalog is None or self.sources.edited(origin.document.file):
+            return None
+        file = origin.document.file
+        stem = file.rsplit("/", 1)[-1].removesuffix(".yaml")
+        candidates: list[Origin] = []
+        for overlay in _overlays(snapshot.plan.recipe, snapshot.catalog):
+            candidates += [where for name, where in overlay.mixins if name == stem]
+            refs = [
+                *overlay.refs,
+                *(r for v in (overlay.profile.values.values() if overlay.profile else ()) for r in v.refs),
+            ]
+            candidates += [
+                ref.origin.down("valuesFile")
+                for ref in refs
+                if ref.values_file and file.endswith(f"/{ref.values_file}")
+            ]
+            candidates += [overlay.origin.down("spec", "base")] if overlay.base == stem else []
+        entry = snapshot.catalog.workspace.bundles.get(snapshot.bundle)
+        if entry is not None:
+            candidates += [entry.origin.down(key) for key in ("profile", "recipe", "inputs") if getattr(entry, key)]
+        found = (self.sources.place(o, side) for o in candidates if self.sources.edited(o.document.file))
+        return next((place for place in found if place is not None), None)
+
+    def _sides(self, change: Change, name: str, old_name: str) -> list[tuple[Snapshot, SideName, str]]:
+        sides: list[tuple[Snapshot, SideName, str]] = [(self.head, "head", name), (self.base, "base", old_name)]
+        return sides[::-1] if change.new is MISSING else sides
+
+    def _field(self, item: ResolvedComponent, snapshot: Snapshot, change: Change) -> Origin | None:
+        assert snapshot.plan is not None
+        assert snapshot.catalog is not None
+        own = item.component.origin
+        refs = list(_refs(snapshot.plan.recipe, snapshot.catalog, item.name))
+        match tuple(str(step) for step in change.steps[:2]):
+            case ("chart", "version"):
+                chart = item.component.chart
+                if chart is not None and chart.version != item.version:
+                    return next((r.origin.down("version") for r in refs if r.version == item.version), own)
+                return own.down("spec", "chart", "version")
+            case ("chart", key):
+                return own.down("spec", "chart", key)
+            case ("namespace", *_):
+                moved = next((r.origin.down("namespace") for r in refs if r.namespace == item.namespace), None)
+                return moved or own.down("spec", "namespace", "name")
+            case ("install", key):
+                return own.down("spec", "install", key)
+            case ("teardownBefore" | "stuck", *_):
+                return own.down("spec", "teardown")
+            case ("crdsBefore" | "crdUpgrade" | "keep", *_):
+                return own.down("spec", "crds")
+            case ("drift", *_):
+                return own.down("spec", "drift")
+        return None
+
+    def _edit_of(self, name: str) -> Place | None:
+        for snapshot in (self.head, self.base):
+            view = snapshot.components.get(name)
+            if view is not None and view.resolved is not None:
+                file = view.resolved.component.origin.document.file
+                if self.sources.edited(file):
+                    return self.sources.first_edit(file)
+        return None
+
+
+def readiness_origins(snapshot: Snapshot, provider: str, seconds: int) -> Iterator[Origin]:
+    """Where the deadline of a gate's check may come from: refs that override it, then the component."""
+    view = snapshot.components.get(provider)
+    if view is None or view.resolved is None or snapshot.plan is None or snapshot.catalog is None:
+        return
+    for ref in _refs(snapshot.plan.recipe, snapshot.catalog, provider):
+        if ref.readiness.timeout == seconds:
+            yield ref.origin.down("readiness", "timeout")
+    component = view.resolved.component
+    for readiness in (component.readiness_ready, component.readiness_api):
+        if readiness is not None and readiness.timeout == seconds:
+            yield readiness.origin.down("timeout")
+    for readiness in (component.readiness_ready, component.readiness_api):
+        if readiness is not None:
+            yield readiness.origin
+
+
+def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry, ...]:
+    """What every layer did at a path, or at the list that holds it."""
+    if component is None:
+        return ()
+    for length in range(len(path), 0, -1):
+        entries = component.trace.get(path[:length])
+        if entries:
+            return entries
+    return ()
+
+
+def _known(entry: TraceEntry, chain: Iterable[TraceEntry]) -> bool:
+    """Whether the same layer said the same on the other side."""
+    return any(e.layer == entry.layer and e.action == entry.action and same(e.value, entry.value) for e in chain)
+
+
+def _overlays(recipe: Recipe, catalog: Catalog) -> list[Overlay]:
+    return [catalog.overlays[name] for name in reversed(recipe.overlays) if name in catalog.overlays]
+
+
+def _refs(recipe: Recipe, catalog: Catalog, name: str) -> Iterator[ComponentRef]:
+    """The refs of a component, the last one that applies first."""
+    for mixin in reversed(recipe.mixins):
+        yield from (ref for ref in catalog.mixins[mixin].refs if ref.name == name)
+    for overlay in _overlays(recipe, catalog):
+        yield from (ref for ref in overlay.refs if ref.name == name)
+
+
+def _bundle_origins(recipe: Recipe, catalog: Catalog, change: Change) -> Iterator[Origin]:
+    head = str(change.steps[0]) if change.steps else ""
+    rest = tuple(str(step) for step in change.steps[1:] if isinstance(step, str))
+    entry = catalog.workspace.bundles.get(recipe.bundle)
+    holders = [o for o in (entry.origin if entry else None, catalog.workspace.origin.down("spec")) if o is not None]
+    if head == "settings":
+        yield from (holder.down(*rest) for holder in holders if _holds(holder.down(*rest)))
+        yield from (holder.down(rest[0]) for holder in holders if rest and _holds(holder.down(rest[0])))
+        return
+    if head == "constraints":
+        yield from (c.origin for c in recipe.constraints.values() if f"[name={c.name}]" in change.path)
+    if head in {"profile", "inputs", "recipe"} and entry is not None:
+        yield entry.origin.down(head)
+    for overlay in _overlays(recipe, catalog):
+        for key in (head, "profile", "constraints", "componentRefs"):
+            origin = overlay.origin.down("spec", key)
+            if key == head and _holds(origin):
+                yield origin
+        yield overlay.origin
+    yield from (catalog.mixins[name].origin for name in recipe.mixins)
+    if entry is not None:
+        yield entry.origin
+
+
+def _holds(origin: Origin) -> bool:
+    data: Any = origin.document.data
+    for step in origin.path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True

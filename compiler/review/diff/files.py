@@ -1,0 +1,116 @@
+"""Emitted files compared: which differ, by how many lines, and whether other entries tell it already."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compiler.errors import UserError
+from compiler.model import Files, KubeObject
+from compiler.review.diff.model import FileChange
+from compiler.review.diff.objects import Pair, pairs, text_hunk
+from compiler.review.diff.values import same
+from compiler.yamlio import load_all
+
+_TOLD = frozenset({"checksums.txt", "bundle.yaml", "recipe.yaml"})
+_CONTENT = re.compile(rb"^    content: '?([0-9a-f]{8})'?$", re.MULTILINE)
+
+
+def file_changes(base: Files, head: Files) -> tuple[FileChange, ...]:
+    """Every file that is not the same on both sides, by path.
+
+    Lines that differ only in a content hash, which follows from what another entry tells, are no difference of a
+    deployer's file: such a file is `told`.
+    """
+    hashes = _hashes(base) | _hashes(head)
+    paths = (path for path in sorted({*base, *head}) if base.get(path) != head.get(path))
+    return tuple(_change(path, base.get(path), head.get(path), hashes) for path in paths)
+
+
+def wiring_objects(base: Files, head: Files, changed: tuple[FileChange, ...]) -> tuple[Pair, ...]:
+    """Objects of access control in the deployers' own files that differ."""
+    found: list[list[KubeObject]] = [[], []]
+    for change in changed:
+        if change.part != "wiring" or not change.path.endswith(".yaml"):
+            continue
+        for side, files in zip(found, (base, head), strict=True):
+            content = files.get(change.path, b"")
+            if b"rbac.authorization.k8s.io" in content:
+                side.extend(_objects(content, change.path))
+    return pairs(*found)
+
+
+def _change(path: str, old: bytes | None, new: bytes | None, hashes: frozenset[str]) -> FileChange:
+    before, after = _lines(old), _lines(new)
+    part = _part(path)
+    gone, come = _counted(before, after)
+    if old is None or new is None:
+        return FileChange(path, "added" if old is None else "removed", part, come, gone)
+    reordered = part in {"values", "manifests", "namespaces"} and _same_data(old, new, path)
+    hunk: tuple[str, ...] = ()
+    if part in {"wiring", "words"}:
+        hunk = text_hunk(_masked(before, hashes), _masked(after, hashes))
+        part = part if hunk else "told"
+    return FileChange(path, "changed", part, come, gone, hunk, reordered)
+
+
+def _part(path: str) -> str:
+    top, _, rest = path.partition("/")
+    if top == "components":
+        return "values" if rest.endswith("/values.yaml") else "manifests" if "/manifests/" in rest else "told"
+    if top == "namespaces":
+        return "namespaces"
+    if top == "examples" or path == "README.md":
+        return "words"
+    return "told" if path in _TOLD else "wiring"
+
+
+def _counted(before: list[str], after: list[str]) -> tuple[int, int]:
+    """Lines that went and lines that came."""
+    gone = come = 0
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            gone += i2 - i1
+            come += j2 - j1
+    return gone, come
+
+
+def _masked(lines: list[str], hashes: frozenset[str]) -> list[str]:
+    if not hashes:
+        return lines
+    pattern = re.compile(r"\b(0\.1\.0-h)?(" + "|".join(sorted(hashes)) + r")\b")
+    return [pattern.sub("<content>", line) for line in lines]
+
+
+def _hashes(files: Files) -> frozenset[str]:
+    """The content hashes of a bundle's releases, as its inventory lists them."""
+    return frozenset(found.decode() for found in _CONTENT.findall(files.get("bundle.yaml", b"")))
+
+
+def _same_data(old: bytes, new: bytes, path: str) -> bool:
+    try:
+        sides = [[d.data for d in load_all(side.decode(), path)] for side in (old, new)]
+    except (UserError, UnicodeDecodeError):
+        return False
+    return same(sides[0], sides[1])
+
+
+def _objects(content: bytes, path: str) -> Iterator[KubeObject]:
+    try:
+        documents = load_all(content.decode(), path)
+    except (UserError, UnicodeDecodeError):
+        return
+    for document in documents:
+        if _is_object(document.data):
+            yield KubeObject(document.data, "", "main", path)
+
+
+def _is_object(data: Any) -> bool:
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    return isinstance(metadata, Mapping) and "name" in metadata and "apiVersion" in data and "kind" in data
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode("utf-8", "replace").splitlines()

@@ -1,0 +1,205 @@
+"""Edges, gates and the order of two bundles compared: in words, and as the arrows of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compiler.durations import format_duration
+from compiler.emit.inventory import check_data
+from compiler.graph import describe
+from compiler.model import Edge, Gate, GateCheck
+from compiler.review.diff.blame import Blame, readiness_origins
+from compiler.review.diff.model import Link, OrderChange, Place, SideName
+from compiler.review.diff.snapshot import Snapshot
+from compiler.review.diff.values import same
+
+_Key = tuple[str, str]
+
+
+def order_changes(base: Snapshot, head: Snapshot, blame: Blame) -> tuple[OrderChange, ...]:
+    """What changes in the edges and gates of releases that both sides have, and in their order.
+
+    Edges and gates of a release that came or went go with it, unless a release that stays waits for it.
+    """
+    found = [*_edges(base, head, blame), *_gates(base, head, blame), *_sequence(base, head)]
+    return tuple(found)
+
+
+def links(base: Snapshot, head: Snapshot) -> tuple[Link, ...]:
+    """The arrows of a picture: every edge that came, went or waits otherwise, and what stands between their ends."""
+    old, new = _by_ends(base.edges), _by_ends(head.edges)
+    found: list[Link] = []
+    for ends in sorted({*old, *new}):
+        before, after = old.get(ends), new.get(ends)
+        if after is not None and (before is None or before.until != after.until):
+            found.append(Link(*ends, _label(after), "added"))
+        if before is not None and (after is None or before.until != after.until):
+            found.append(Link(*ends, _label(before), "removed"))
+    touched = {name for link in found for name in (link.provider, link.dependant)}
+    drawn = {(link.provider, link.dependant) for link in found}
+    kept = (ends for ends in sorted(new) if ends not in drawn and set(ends) <= touched)
+    return (*found, *(Link(*ends, _label(new[ends]), "kept") for ends in kept))
+
+
+def _edges(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange]:
+    old, new = _by_ends(base.edges), _by_ends(head.edges)
+    stay = {r.id for r in head.releases} & {*(r.id for r in base.releases), *_ids(base)}
+    gone = {ends: edge for ends, edge in old.items() if ends not in new and ends[1] in stay}
+    come = {ends: edge for ends, edge in new.items() if ends not in old and ends[1] in stay}
+    for ends in sorted(come):
+        edge = come[ends]
+        twin = next((e for e in sorted(gone) if e[1] == ends[1] and _kinds(gone[e]) == _kinds(edge)), None)
+        at = _edge_place(edge, "head", blame)
+        if twin is not None:
+            del gone[twin]
+            text = f"{edge.dependant} waits for {edge.provider} instead of {twin[0]}{_why(edge)}"
+            yield OrderChange("edge", "retargeted", edge.dependant, text, at, edge.hard)
+        else:
+            text = f"{edge.dependant} now waits for {edge.provider}{_why(edge)}"
+            yield OrderChange("edge", "added", edge.dependant, text, at, edge.hard)
+    for ends in sorted(gone):
+        edge = gone[ends]
+        text = f"{edge.dependant} no longer waits for {edge.provider}{_why(edge)}"
+        yield OrderChange("edge", "removed", edge.dependant, text, _edge_place(edge, "base", blame), edge.hard)
+    for ends in sorted(old.keys() & new.keys()):
+        before, after = old[ends], new[ends]
+        if before.until != after.until:
+            text = f"{after.dependant} waits for {after.provider} until it is {_state(after)}; before: {_state(before)}"
+            yield OrderChange("edge", "changed", after.dependant, text, _edge_place(after, "head", blame), True)
+        elif [(r.kind, r.text) for r in before.reasons] != [(r.kind, r.text) for r in after.reasons]:
+            text = f"{after.dependant} still waits for {after.provider}, for another reason{_why(after)}"
+            yield OrderChange("edge", "reason", after.dependant, text, _edge_place(after, "head", blame), after.hard)
+
+
+def _gates(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange]:
+    old_ids, new_ids = {r.id for r in base.releases} | _ids(base), {r.id for r in head.releases}
+    for release in sorted({*base.gates, *head.gates}):
+        before, after = base.gates.get(release), head.gates.get(release)
+        if release not in old_ids or release not in new_ids:
+            continue  # told with the release
+        if before is None and after is not None:
+            text = f"a new gate holds back {release}: {_checks(after)}"
+            yield OrderChange("gate", "added", release, text, _gate_place(after, "head", blame))
+        elif after is None and before is not None:
+            text = f"the gate in front of {release} is gone: {_checks(before)}"
+            yield OrderChange("gate", "removed", release, text, _gate_place(before, "base", blame))
+        elif before is not None and after is not None:
+            yield from _gate(release, before, after, blame)
+
+
+def _gate(release: str, before: Gate, after: Gate, blame: Blame) -> Iterable[OrderChange]:
+    old = {(c.provider, c.check.id): c for c in before.checks}
+    new = {(c.provider, c.check.id): c for c in after.checks}
+    for key in [*(k for k in new if k not in old)]:
+        text = f"the gate in front of {release} also waits for: {_told(new[key])}"
+        yield OrderChange("gate", "changed", release, text, _check_place(new[key], "head", blame))
+    for key in [k for k in old if k not in new]:
+        text = f"the gate in front of {release} no longer waits for: {_told(old[key])}"
+        yield OrderChange("gate", "weakened", release, text, _check_place(old[key], "base", blame))
+    for key in [k for k in new if k in old]:
+        was, now = old[key], new[key]
+        subject = f"the gate in front of {release}"
+        if not same(check_data(was.check), check_data(now.check)):
+            text = f"{subject} waits for: {describe(now.check)}; before: {describe(was.check)}"
+            yield OrderChange("gate", "retargeted", release, text, _check_place(now, "head", blame))
+        if was.timeout != now.timeout:
+            text = (
+                f"{subject} gives `{key[0]}` {format_duration(now.timeout)} to meet `{key[1]}`; "
+                f"before: {format_duration(was.timeout)}"
+            )
+            yield OrderChange("gate", "changed", release, text, _deadline_place(now, blame))
+        for word, a, b in (("onTimeout", was.on_timeout, now.on_timeout), ("scope", was.scope, now.scope)):
+            if a != b:
+                text = f"{subject}, `{key[1]}` of {key[0]}: {word} {a} -> {b}"
+                status = "weakened" if b in {"warn", "install"} else "changed"
+                yield OrderChange("gate", status, release, text, _deadline_place(now, blame))
+    if before.after != after.after and old.keys() == new.keys():
+        text = f"the gate in front of {release} watches {', '.join(after.after)}; before: {', '.join(before.after)}"
+        yield OrderChange("gate", "retargeted", release, text, _gate_place(after, "head", blame))
+
+
+def _sequence(base: Snapshot, head: Snapshot) -> Iterable[OrderChange]:
+    """Releases that both sides have and that are deployed at another time relative to the others."""
+    names = [r.id for r in head.releases]
+    common = [r.id for r in base.releases if r.id in set(names)]
+    now = [name for name in names if name in set(common)]
+    stay = _longest_common(common, now)
+    for name in now:
+        if name not in stay:
+            place = now.index(name)
+            after = f"after {now[place - 1]}" if place else "first"
+            was = common.index(name)
+            before = f"after {common[was - 1]}" if was else "first"
+            text = f"{name} is deployed {after}; before: {before}"
+            yield OrderChange("order", "changed", name, text, None, hard=False)
+
+
+def _longest_common(old: Sequence[str], new: Sequence[str]) -> set[str]:
+    """The largest set of names whose order is the same in two arrangements of the same names."""
+    place = {name: number for number, name in enumerate(old)}
+    chains: list[list[str]] = []
+    for name in new:
+        longest: list[str] = []
+        for chain in chains:
+            if place[chain[-1]] < place[name] and len(chain) > len(longest):
+                longest = chain
+        chains.append([*longest, name])
+    return set(max(chains, key=lambda chain: len(chain))) if chains else set()
+
+
+def _ids(snapshot: Snapshot) -> set[str]:
+    """Release ids that edges and gates of a snapshot speak of (they may have been renamed)."""
+    return {e.dependant for e in snapshot.edges} | {e.provider for e in snapshot.edges} | set(snapshot.gates)
+
+
+def _by_ends(edges: Iterable[Edge]) -> Mapping[_Key, Edge]:
+    return {(e.provider, e.dependant): e for e in edges}
+
+
+def _kinds(edge: Edge) -> Any:
+    return sorted({r.kind for r in edge.reasons})
+
+
+def _label(edge: Edge) -> str:
+    return "" if edge.until == "applied" and not edge.hard else "gate" if edge.hard else edge.until
+
+
+def _state(edge: Edge) -> str:
+    return {"applied": "applied", "api": "serving its API", "ready": "ready"}[edge.until]
+
+
+def _why(edge: Edge) -> str:
+    reasons = "; ".join(f"{r.kind}: {r.text}" for r in edge.reasons)
+    until = "" if edge.until == "applied" else f"until it is {_state(edge)}"
+    inside = ", ".join(part for part in (until, reasons) if part)
+    return f" ({inside})" if inside else ""
+
+
+def _checks(gate: Gate) -> str:
+    return "; ".join(_told(c) for c in gate.checks)
+
+
+def _told(item: GateCheck) -> str:
+    words = [f"within {format_duration(item.timeout)}"]
+    words += ["else a warning"] if item.on_timeout == "warn" else []
+    words += ["first installation only"] if item.scope == "install" else []
+    return f"{describe(replace(item.check))} ({', '.join(words)})"
+
+
+def _edge_place(edge: Edge, side: SideName, blame: Blame) -> Place | None:
+    return blame.origins([r.origin for r in edge.reasons], side)
+
+
+def _check_place(item: GateCheck, side: SideName, blame: Blame) -> Place | None:
+    return blame.sources.place(getattr(item.check, "origin", None), side)
+
+
+def _gate_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
+    places = (_check_place(c, side, blame) for c in gate.checks)
+    return next((p for p in places if p is not None and blame.sources.edited(p.file)), None)
+
+
+def _deadline_place(item: GateCheck, blame: Blame) -> Place | None:
+    return blame.origins(readiness_origins(blame.head, item.provider, item.timeout), "head")
