@@ -1,8 +1,8 @@
 """The cache of parsed source files: saves parsing and schema validation, and is never needed for a correct result.
 
 One file of JSON holds all documents, since one large read is faster than many small ones. An entry is used when the
-digest of the file's bytes is the same; the whole cache is dropped when it is damaged, or when this format, the readers or a
-schema changed. A cache that cannot be read or written is ignored.
+digest of the file's bytes is the same; the whole cache is dropped when it is damaged, or when this format, the readers
+or a schema changed. A cache that cannot be read or written is ignored.
 """
 
 from __future__ import annotations
