@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from yaml import YAMLError
@@ -31,7 +31,7 @@ _MAX_EXPANDED = 200_000
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _OCTAL = re.compile(r"0[oO]?[0-7]+")
 _TAG = "tag:yaml.org,2002:"
-_TAG_VALUES: dict[str, Callable[[str], Any]] = {
+_TAG_VALUES: Mapping[str, Callable[[str], Any]] = {
     _TAG + "str": str,
     _TAG + "int": go_value,
     _TAG + "float": lambda text: float(go_value(text)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 MAX_EXACT = 2**53
@@ -17,7 +18,7 @@ MAX_EXACT = 2**53
 # Longer digit strings are no number anybody means, and Python refuses to convert those beyond 4300 digits.
 _MAX_DIGITS = 400
 
-_WORDS: dict[str, Any] = {
+_WORDS: Mapping[str, Any] = {
     "": None,
     "~": None,
     "null": None,
@@ -30,7 +31,7 @@ _WORDS: dict[str, Any] = {
     "False": False,
     "FALSE": False,
 }
-_GO_WORDS: dict[str, Any] = {
+_GO_WORDS: Mapping[str, Any] = {
     **_WORDS,
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
