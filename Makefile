@@ -24,7 +24,7 @@ endif
 .NOTPARALLEL:
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: $(VENV)/.runtime ## create .venv with the runtime packages and the `bundlec` command
 

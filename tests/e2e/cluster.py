@@ -64,7 +64,7 @@ class Cluster:
         self.folder, self.plane, self.bundle, self.crds = folder, plane, bundle, crds
         self.charts = {(c.repository, c.name): c for c in charts}
         self.api = Api(plane.url, plane.token, agent="test")
-        self.simulator = Simulator(plane.url, plane.token, crds, TOOLS / "kubectl")
+        self.simulator = Simulator(plane.url, plane.token, crds, TOOLS / "kubectl-guards", folder / "pods")
         self.path = folder / "bundle"
         self.environment: dict[str, str] = {}
         self._marks = 0
@@ -94,26 +94,15 @@ class Cluster:
     def start(self, command: Sequence[str], *, cwd: Path | None = None, **env: str) -> subprocess.Popen[str]:
         """A program of the bundle, in a process group of its own; standard error goes where standard output goes."""
         program = str(self.path / command[0]) if (self.path / command[0]).exists() else command[0]
-        return subprocess.Popen(
-            [program, *command[1:]],
-            cwd=cwd or self.folder, env=self.env(**env), text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        return _start([program, *command[1:]], self.env(**env), cwd or self.folder)
 
     def run(self, *command: str, cwd: Path | None = None, timeout: float = 900, **env: str) -> Run:
         """Runs to its end, or is killed with its children after `timeout` seconds."""
-        started = time.monotonic()
-        process = self.start(command, cwd=cwd, **env)
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            output, _ = process.communicate()
-            raise AssertionError(f"{command[0]} did not end within {timeout} s:\n{output[-4000:]}") from None
-        seconds = time.monotonic() - started
+        program = str(self.path / command[0]) if (self.path / command[0]).exists() else command[0]
+        done = run([program, *command[1:]], self.env(**env), cwd or self.folder, timeout)
         with (self.folder / "runs.log").open("a") as log:
-            log.write(f"$ {' '.join(command)}\n{output}\n[status {process.returncode}, {seconds:.1f} s]\n\n")
-        return Run(process.returncode, output, seconds)
+            log.write(f"$ {' '.join(command)}\n{done.output}\n[status {done.status}, {done.seconds:.1f} s]\n\n")
+        return done
 
     def deploy(self, *arguments: str, timeout: float = 900, **env: str) -> Run:
         """deploy.sh"""
@@ -151,6 +140,27 @@ class Cluster:
         """Whether every release of the bundle is deployed."""
         have = self.statuses()
         return all(have.get(r.id) == "deployed" for r in self.bundle.plan.releases)
+
+
+def _start(command: list[str], env: dict[str, str], cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        cwd=cwd, env=env, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def run(command: list[str], env: dict[str, str], cwd: Path, timeout: float = 900) -> Run:
+    """A program, run to its end; AssertionError with the end of its output when it takes longer than `timeout`."""
+    started = time.monotonic()
+    process = _start(command, env, cwd)
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        output, _ = process.communicate()
+        raise AssertionError(f"{command[0]} did not end within {timeout} s:\n{output[-4000:]}") from None
+    return Run(process.returncode, output, time.monotonic() - started)
 
 
 def kill(process: subprocess.Popen[str]) -> None:

@@ -39,8 +39,8 @@ def _unable() -> str:
         programs(build=False)
     except MissingError as missing:
         why = str(missing)
-    if not has_tools("helm3", "helm4", "kubectl"):
-        why = "no helm3, helm4, kubectl in .tools/bin (make tools)"
+    if not has_tools("helm3", "helm4", "kubectl", "kubectl-guards"):
+        why = "no helm3, helm4, kubectl, kubectl-guards in .tools/bin (make tools)"
     crds = os.environ.get("BUNDLEC_CRDS")
     if not crds or not Path(crds).is_dir():
         why = "no folder of CRDs (BUNDLEC_CRDS)"

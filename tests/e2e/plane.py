@@ -77,7 +77,7 @@ class Plane:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
 
-    def start(self) -> None:
+    def start(self, *, controllers: bool = True) -> None:
         """Up and answering, or RuntimeError with the end of the log."""
         binaries = programs(build=False)
         port, etcd_port, peer_port, manager_port = _free_ports(4)
@@ -113,6 +113,8 @@ class Plane:
         self._run("etcd")
         self._run("kube-apiserver")
         self._wait("kube-apiserver", lambda: self.get("/readyz") == b"ok")
+        if not controllers:
+            return
         self._run("kube-controller-manager")
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._wait("kube-controller-manager", lambda: bool(self.get(account)))
@@ -193,11 +195,11 @@ class Plane:
 
 
 @contextmanager
-def control_plane(folder: Path) -> Iterator[Plane]:
-    """A control plane that keeps its files in `folder`."""
+def control_plane(folder: Path, *, controllers: bool = True) -> Iterator[Plane]:
+    """A control plane that keeps its files in `folder`; without controllers it only admits and stores."""
     plane = Plane(folder)
     try:
-        plane.start()
+        plane.start(controllers=controllers)
         yield plane
     finally:
         plane.stop()

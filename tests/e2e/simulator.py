@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,13 +47,16 @@ class Faults:
 class Simulator:
     """Runs in a thread of its own, between `start` and `stop`; `errors` tells what it could not do."""
 
-    def __init__(self, url: str, token: str, crds: Path, kubectl: Path | None = None) -> None:
+    def __init__(self, url: str, token: str, crds: Path, kubectl: Path, folder: Path) -> None:
         self.url = url
         self.faults = Faults()
         self.errors: list[str] = []
         self._api = Api(url, token)
         self._crds = crds
         self._kubectl = kubectl
+        self._folder = folder  # what pods of Jobs said
+        self._done: dict[str, int] = {}
+        self.restarts: Counter[str] = Counter()  # of containers, by Job
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self._since: dict[tuple[str, str], float] = {}
@@ -168,50 +171,54 @@ class Simulator:
         self._api.merge(f"{path}/status", {"status": {**status, "startTime": stamp}})
 
     def _run_container(self, path: str, pod: Object) -> None:
-        """A Job's container is kubectl: its arguments run here, as the pod's ServiceAccount, with its token."""
-        uid = pod["metadata"]["uid"]
-        process = self._jobs.get(uid)
-        if process is None:
-            self._jobs[uid] = self._start_container(pod)
-            self._api.merge(f"{path}/status", {"status": {"phase": "Running", "startTime": now()}})
-        elif process.poll() is not None:
-            phase = "Succeeded" if process.returncode == 0 else "Failed"
-            self._api.merge(f"{path}/status", {"status": {"phase": phase}})
+        """A Job's containers are kubectl: their arguments run here, as the pod's ServiceAccount, with its token.
 
-    def _start_container(self, pod: Object) -> subprocess.Popen[bytes]:
-        spec = pod["spec"]
-        (container,) = spec["containers"]
+        One after the other, init containers first; one that fails starts again, as restartPolicy OnFailure has it.
+        """
+        uid = pod["metadata"]["uid"]
+        containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+        done = self._done.setdefault(uid, 0)
+        process = self._jobs.get(uid)
+        if process is not None and process.poll() is None:
+            return
+        if process is not None and process.returncode == 0:
+            done = self._done[uid] = done + 1
+        elif process is not None:
+            self.restarts[pod["metadata"]["generateName"].rstrip("-")] += 1
+            if pod["spec"]["restartPolicy"] == "Never":
+                self._api.merge(f"{path}/status", {"status": {"phase": "Failed"}})
+                return
+        if done == len(containers):
+            del self._jobs[uid]
+            self._api.merge(f"{path}/status", {"status": {"phase": "Succeeded"}})
+            return
+        if process is None:
+            self._api.merge(f"{path}/status", {"status": {"phase": "Running", "startTime": now()}})
+        self._jobs[uid] = self._start_container(pod, containers[done])
+
+    def _start_container(self, pod: Object, container: Object) -> subprocess.Popen[bytes]:
         namespace = pod["metadata"]["namespace"]
-        account = spec.get("serviceAccountName", "default")
-        granted = self._api.request(
-            "POST",
-            f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
-            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
-        )
-        folder = Path(tempfile.mkdtemp(prefix="bundlec-e2e-pod-"))
+        account = pod["spec"].get("serviceAccountName", "default")
+        folder = self._folder / pod["metadata"]["name"]
         config = folder / "kubeconfig"
-        config.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [{"name": "c", "cluster": {"server": self.url, "insecure-skip-tls-verify": True}}],
-                    "users": [{"name": "u", "user": {"token": granted["status"]["token"]}}],
-                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
-                    "current-context": "x",
-                }
+        if not config.exists():
+            granted = self._api.request(
+                "POST",
+                f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
             )
-        )
-        assert self._kubectl is not None
+            folder.mkdir(parents=True)
+            config.write_text(json.dumps(_kubeconfig(self.url, granted["status"]["token"], namespace)))
         words = [*container.get("command", ["kubectl"]), *container.get("args", [])]
         words[0] = str(self._kubectl) if words[0] == "kubectl" else words[0]
-        env = {e["name"]: e.get("value", "") for e in container.get("env", [])}
-        path = f"{self._kubectl.parent}:{os.environ['PATH']}"
-        return subprocess.Popen(
-            words,
-            env={"PATH": path, "HOME": str(folder), "KUBECONFIG": str(config), **env}, cwd=folder,
-            stdin=subprocess.DEVNULL, stdout=(folder / "log").open("wb"), stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        with (folder / f"{container['name']}.log").open("ab") as log:
+            log.write(f"$ {' '.join(words)}\n".encode())
+            log.flush()
+            return subprocess.Popen(
+                words,
+                env={"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(config)},
+                cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
 
     # --- operators ---------------------------------------------------------------------------------------------------
 
@@ -385,3 +392,14 @@ def _path(collection: str, item: Object) -> str:
     if "namespace" in meta and "/namespaces/" not in collection:
         head = f"{head}/namespaces/{meta['namespace']}"
     return f"{head}/{plural}/{meta['name']}"
+
+
+def _kubeconfig(url: str, token: str, namespace: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": url, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
+        "current-context": "x",
+    }

