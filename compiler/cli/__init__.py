@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 from compiler.cli.build import build
+from compiler.cli.diff import diff
 from compiler.cli.output import prepare, say
-from compiler.cli.session import Session
+from compiler.cli.session import FolderName, Session
 from compiler.cli.show import graph, list_, resolve
 from compiler.cli.verify import verify
 from compiler.errors import BundlecError, DriftError, UserError
@@ -27,7 +28,7 @@ _BUG = "This is a bug of bundlec, not of your input."
 @click.option(
     "-C",
     "--workspace",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FolderName(),
     help="Folder that holds bundlec.yaml; default: here or above.",
 )
 @click.pass_obj
@@ -40,7 +41,7 @@ def cli(session: Session, workspace: Path | None) -> None:
     session.workspace = workspace
 
 
-for _command in (build, list_, resolve, graph, verify):
+for _command in (build, list_, resolve, graph, verify, diff):
     cli.add_command(_command)
 
 

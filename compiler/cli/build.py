@@ -13,6 +13,7 @@ from compiler.cli.output import as_json, diagnostic_json, say, style
 from compiler.cli.session import (
     WORKSPACE_FILE,
     DeployerName,
+    FolderName,
     Session,
     complete_name,
     entries,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 @profile_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FolderName(),
     help="Write <DIR>/<bundle> instead of the workspace's out folder.",
 )
 @click.option(

@@ -141,6 +141,19 @@ class DeployerName(click.ParamType):  # type: ignore[type-arg]  # not generic in
         return [CompletionItem(name) for name in DEPLOYERS if name.startswith(incomplete)]
 
 
+class FolderName(click.Path):
+    """A folder that need not exist, as a `Path`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The folder. Raises click.BadParameter for "": a variable that nobody set would mean the current folder."""
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _profiles(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     result: dict[str, str] = {}
     for value in values:
