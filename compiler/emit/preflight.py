@@ -18,8 +18,8 @@ def emit(plan: Plan) -> Files:
             bundle=plan.bundle,
             selector=plan.accelerated_selector,
             empty_pool="warning" if plan.settings.gates.min_nodes == 0 else "error",
-            releases=shell.Script(shell.words(f"{r.namespace}/{r.id}" for r in plan.releases)),
-            applications=shell.Script(shell.words(applications)),
+            releases=shell.script((shell.words([f"{r.namespace}/{r.id}"]) for r in plan.releases), 2),
+            applications=shell.script((shell.words([name]) for name in applications), 2),
             checks=shell.body(_line(check) for check in plan.preflight),
         )
     }
