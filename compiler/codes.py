@@ -73,5 +73,6 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC6002": "a checksum that does not match",
         "BC6003": "a file that does not belong, or one that is missing",
         "BC6004": "not a bundle",
+        "BC6005": "a revision that cannot be read from Git",
     }
 )

@@ -10,7 +10,7 @@ from typing import Any
 from compiler.errors import UserError
 from compiler.model import Files, KubeObject
 from compiler.review.diff.model import FileChange
-from compiler.review.diff.objects import Pair, pairs, text_hunk
+from compiler.review.diff.objects import Pair, pairs
 from compiler.review.diff.values import same
 from compiler.yamlio import load_all
 
@@ -51,9 +51,20 @@ def _change(path: str, old: bytes | None, new: bytes | None, hashes: frozenset[s
     reordered = part in {"values", "manifests", "namespaces"} and _same_data(old, new, path)
     hunk: tuple[str, ...] = ()
     if part in {"wiring", "words"}:
-        hunk = text_hunk(_masked(before, hashes), _masked(after, hashes))
+        hunk = _hunk(_masked(before, hashes), _masked(after, hashes), named=part == "wiring")
         part = part if hunk else "told"
     return FileChange(path, "changed", part, come, gone, hunk, reordered)
+
+
+def _hunk(before: list[str], after: list[str], *, named: bool) -> tuple[str, ...]:
+    """Changed lines only; a `named` `@@` holds the unchanged line before them. No numbers: bundles tell the same."""
+    lines: list[str] = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            lines.append(f"@@ {before[i1 - 1].strip()} @@" if i1 and named else "@@")
+            lines += [f"-{line}" for line in before[i1:i2]]
+            lines += [f"+{line}" for line in after[j1:j2]]
+    return tuple(lines)
 
 
 def _part(path: str) -> str:
@@ -80,7 +91,7 @@ def _counted(before: list[str], after: list[str]) -> tuple[int, int]:
 def _masked(lines: list[str], hashes: frozenset[str]) -> list[str]:
     if not hashes:
         return lines
-    pattern = re.compile(r"\b(0\.1\.0-h)?(" + "|".join(sorted(hashes)) + r")\b")
+    pattern = re.compile(r"(?<![\w'])'?(0\.1\.0-h)?(" + "|".join(sorted(hashes)) + r")\b'?")
     return [pattern.sub("<content>", line) for line in lines]
 
 

@@ -140,13 +140,15 @@ def _longest_common(old: Sequence[str], new: Sequence[str]) -> set[str]:
     """The largest set of names whose order is the same in two arrangements of the same names."""
     place = {name: number for number, name in enumerate(old)}
     chains: list[list[str]] = []
+    best: list[str] = []
     for name in new:
         longest: list[str] = []
         for chain in chains:
             if place[chain[-1]] < place[name] and len(chain) > len(longest):
                 longest = chain
         chains.append([*longest, name])
-    return set(max(chains, key=lambda chain: len(chain))) if chains else set()
+        best = chains[-1] if len(chains[-1]) > len(best) else best
+    return set(best)
 
 
 def _ids(snapshot: Snapshot) -> set[str]:

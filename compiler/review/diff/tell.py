@@ -1,0 +1,183 @@
+"""The lines that both text and Markdown are made of, without any markup but backticks around names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from compiler.errors import Diagnostic
+from compiler.review.diff.model import (
+    BundleDiff,
+    Cause,
+    ComponentDiff,
+    Entry,
+    FileChange,
+    Link,
+    ObjectChange,
+    Report,
+    Risk,
+)
+from compiler.review.diff.report import counted
+from compiler.review.diff.words import count
+
+
+def differing(report: Report) -> list[BundleDiff]:
+    """The bundles that were compared and differ."""
+    return [b for b in report.bundles if b.status not in {"same", "broken"}]
+
+
+def where(names: Sequence[str], report: Report) -> str:
+    """` (in a, b)`, or nothing when it holds in every bundle that differs."""
+    every = differing(report)
+    if len(names) == len(every):
+        return ""
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return f" (in {len(names)} of {count(len(every), 'bundle')}: {shown})" if len(names) > 1 else f" (in {shown})"
+
+
+def cause(item: Cause) -> str:
+    """`mixins/x.yaml:14` changes 3 values in 9 bundles."""
+    gone = " (a line that went)" if item.place.side == "base" else ""
+    what = ", ".join(_caused(kind, number) for kind, number in item.what.items())
+    return f"`{item.place}`{gone} changes {what} in {count(len(item.bundles), 'bundle')}"
+
+
+def risk(item: Risk) -> str:
+    """`gpu-operator`: text."""
+    return f"`{item.component}`: {item.text}" if item.component else item.text
+
+
+def component_title(item: ComponentDiff) -> str:
+    """`name`: status, versions, how much."""
+    words = []
+    if item.status == "renamed":
+        words.append(f"renamed from `{item.old_name}`")
+    elif item.status != "changed":
+        words.append(item.status)
+    if item.old_version != item.new_version and item.status in {"changed", "renamed"}:
+        words.append(f"chart {item.old_version or '(none)'} -> {item.new_version or '(none)'}")
+    for number, unit in ((len(item.values), "value"), (len(item.objects), "object")):
+        words += [count(number, unit)] if number and item.status not in {"added", "removed"} else []
+    words += [item.size] if item.size else []
+    fields = shown_fields(item.fields)
+    words += [count(len(fields), "other field")] if fields else []
+    return f"`{item.name}`: {', '.join(words) or 'labels only'}"
+
+
+def shown_fields(entries: Iterable[Entry]) -> list[Entry]:
+    """Facts of releases but for the chart's version, which stands in the title."""
+    return [e for e in entries if e.change.path != "chart.version"]
+
+
+def origin(entry: Entry) -> str:
+    """Who decides a value: `file:line, overlay x`; nothing when it is not known."""
+    if entry.at is None:
+        return entry.layer
+    gone = " (went)" if entry.at.side == "base" else ""
+    return f"{entry.at}{gone}" + (f", {entry.layer}" if entry.layer else "")
+
+
+def object_title(item: ObjectChange) -> str:
+    """`Kind namespace/name`, with what became of it."""
+    was = f" (was {item.was})" if item.was else ""
+    return f"{item.status}: {item.title}{was}"
+
+
+def noise(counts: Mapping[str, int]) -> str:
+    """One line for everything that follows from versions and checksums."""
+    told = ", ".join(f"{path.removeprefix('metadata.')} in {count(n, 'object')}" for path, n in counts.items())
+    return f"folded: {told}"
+
+
+def folded(bundle: BundleDiff) -> str:
+    """What of the emitted files only repeats the rest, or nothing."""
+    told = [f for f in bundle.files if f.part == "told"]
+    return f"{count(len(told), 'file')} repeat this in checksums, hashes and the inventory" if told else ""
+
+
+def shown_files(bundle: BundleDiff) -> list[FileChange]:
+    """The files that no other entry shows: of deployers, and words."""
+    return [f for f in bundle.files if f.part in {"wiring", "words"} or f.reordered]
+
+
+def file_line(item: FileChange) -> str:
+    """`path` with its lines counted."""
+    extra = ", keys in another order, nothing else" if item.reordered else ""
+    return f"{item.status}: {item.path} (+{item.added} -{item.removed}{extra})"
+
+
+def bundle_row(bundle: BundleDiff) -> tuple[str, str, str, str, str, str, str]:
+    """name, status, components, values, objects, order and gates, files."""
+    status = f"renamed from {bundle.old_name}" if bundle.status == "renamed" else bundle.status
+    components = ", ".join(
+        f"{sign}{len(found)}"
+        for sign, states in (("+", {"added"}), ("-", {"removed"}), ("~", {"changed", "renamed"}))
+        if (found := [c for c in bundle.components if c.status in states])
+    )
+    values = sum(len(c.values) for c in bundle.components)
+    objects = sum(len(c.objects) for c in bundle.components)
+    return (
+        bundle.name,
+        status,
+        components or bundle.size,
+        str(values or ""),
+        str(objects or ""),
+        str(len(bundle.order) or ""),
+        str(len(bundle.files) or ""),
+    )
+
+
+COLUMNS = ("bundle", "status", "components", "values", "objects", "order", "files")
+
+
+def link_line(link: Link) -> str:
+    """`+ a ==> b`: a gate; `- a --> b`: plain order."""
+    sign = {"added": "+", "removed": "-"}.get(link.status, " ")
+    arrow = "==>" if link.label else "-->"
+    return f"{sign} {link.provider} {arrow} {link.dependant}" + (f" ({link.label})" if link.label else "")
+
+
+def mermaid(links: Iterable[Link]) -> list[str]:
+    """A flowchart of links: green came, red and dotted went, thick is a gate."""
+    lines = ["flowchart LR"]
+    nodes: dict[str, str] = {}
+    colours: list[str] = []
+    for number, link in enumerate(links):
+        for name in (link.provider, link.dependant):
+            if name not in nodes:
+                nodes[name] = f"n{len(nodes)}"
+                lines.append(f'  {nodes[name]}["{name}"]')
+        arrow = {"removed": "-. went .->"}.get(link.status, "==>" if link.label else "-->")
+        came = "|new|" if link.status == "added" else ""
+        lines.append(f"  {nodes[link.provider]} {arrow}{came} {nodes[link.dependant]}")
+        colour = {"added": "#1a7f37", "removed": "#cf222e"}.get(link.status)
+        colours += [f"  linkStyle {number} stroke:{colour}"] if colour else []
+    return lines + colours
+
+
+def chart_note(report: Report) -> str:
+    """What a reader must know about charts, or nothing."""
+    changed = sum(b.charts for b in report.bundles)
+    if not changed:
+        return ""
+    names = {c.name for b in report.bundles for c in b.components if _other_chart(c)}
+    return (
+        f"Chart contents not compared: {count(len(names) or changed, 'chart')} changed version or source. "
+        "What a new version renders, its CRDs and its defaults included, is not in this report."
+    )
+
+
+def diagnostics(found: Sequence[Diagnostic]) -> Iterator[str]:
+    """Each finding on one line: place, code, message, fix."""
+    for item in found:
+        place = f"{item.span}: " if item.span and item.span.file else ""
+        yield f"{place}[{item.code}] {item.message}" + (f" (fix: {item.fix})" if item.fix else "")
+
+
+def _other_chart(item: ComponentDiff) -> bool:
+    paths = {e.change.path for e in item.fields}
+    return any(path.startswith("chart.") for path in paths)
+
+
+def _caused(kind: str, number: int) -> str:
+    word = {"edge": "edge", "gate": "gate", "order": "place in the order"}.get(kind, kind)
+    return counted(word, number)
