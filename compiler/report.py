@@ -60,16 +60,16 @@ def _where(span: Span | None, root: Path, here: Path) -> str:
     if span is None or not span.file:
         return ""
     if span.file.startswith("<"):  # no file: a flag or a default of ours
-        return _printable(span.file.strip("<>"), keep="")
+        return _printable(span.file.strip("<>"))
     line, column = span.line, span.column
     if not line and (root / span.file).is_file():
         line, column = 1, 1  # the file as a whole; editors jump to its beginning
-    return _printable(shown(span.file, root, here), keep="") + (f":{line}:{column}" if line else "")
+    return _printable(shown(span.file, root, here)) + (f":{line}:{column}" if line else "")
 
 
 def _excerpt(span: Span | None, root: Path) -> list[str]:
     """The source line with a caret under the column; nothing when it cannot be read."""
-    if span is None or not span.line:
+    if span is None or not span.line or not (root / span.file).is_file():  # a pipe would be read for ever
         return []
     try:
         lines = (root / span.file).read_text("utf-8-sig").splitlines()
@@ -97,9 +97,10 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _printable(text: str, keep: str = "\n\t") -> str:
-    """`text` without control characters: what stands in a source file does not drive the terminal."""
-    return "".join(c if c in keep or unicodedata.category(c) not in {"Cc", "Cs"} else "\ufffd" for c in text)
+def _printable(text: str) -> str:
+    """`text` in one line without control characters: what stands in a source file does not drive the terminal."""
+    text = " ".join(text.splitlines())
+    return "".join(c if c == "\t" or unicodedata.category(c) not in {"Cc", "Cs"} else "\ufffd" for c in text)
 
 
 def written(plan: Plan, report: WriteReport, target: str, style: Style = plain) -> str:

@@ -240,7 +240,8 @@ class _Loader:
         path = inside(folder, name)
         if path is None:
             fix = "move the file into the component's folder, and name it relative to that"
-            self.found.error("BC1206", f"`{name}` leads out of the component's folder", at, fix=fix)
+            where = at or Span(self.reader.named(folder / name), 1, 1)
+            self.found.error("BC1206", f"`{name}` leads out of the component's folder", where, fix=fix)
         return path
 
     def values(self, folder: Path, name: str, at: Origin | None) -> Document | None:

@@ -61,7 +61,7 @@ class Reader:
         self.found.error(
             "BC1006",
             f"cannot be read: {error.strerror}",
-            Span(file) if path.is_dir() and not isinstance(error, IsADirectoryError) else Span(file, 1, 1),
+            Span(file, 1, 1),
             fix="replace it by a regular file that can be read, or remove it",
         )
 

@@ -112,7 +112,8 @@ class _Parser:
         if not self.keys(raw, ("component", "enabled", "version"), origin, "a `component` predicate"):
             return
         if ("enabled" in raw) == ("version" in raw):
-            self.wrong("a `component` predicate has exactly one of `enabled` and `version`", origin)
+            fix = 'write `enabled: true` or, for the chart, `version: ">= 1.2.3"`'
+            self.wrong("a `component` predicate has exactly one of `enabled` and `version`", origin, fix)
         elif "version" in raw:
             self.operand("version", raw["version"], origin.down("version"))
         elif not isinstance(raw["enabled"], bool):

@@ -127,7 +127,8 @@ class _Reader:
                 self.refuse(event, f"the tag `{event.tag}`", "remove it")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            self.found.error("BC1005", f"nested deeper than {MAX_DEPTH} levels", Span(self.file, line, column))
+            at = Span(self.file, line, column)
+            self.found.error("BC1005", f"nested deeper than {MAX_DEPTH} levels", at, fix="flatten the structure")
             raise _Abort
         data = self.sequence() if kind is SequenceStartEvent else self.mapping()
         self.depth -= 1
@@ -300,6 +301,6 @@ class _Reader:
         near = row[max(column - 2, 0) : column]
         if fix is None and (near.startswith(("*", "&")) or near.endswith(("@", "`", "%"))):
             fix = "quote text that begins with a special character"
-        self.found.error(
-            "BC1001", f"{problem} ({context})" if context else str(problem), Span(self.file, line, column), fix=fix
-        )
+        message = f"{problem} ({context})" if context else str(problem)
+        at = Span(self.file, line, column)
+        self.found.error("BC1001", message, at, fix=fix or "correct the YAML here or just before")

@@ -165,9 +165,10 @@ def write_catalog(root: Path, changes: Mapping[str, Change] | None = None) -> Pa
     for name in {**FILES, **changes}:
         change = changes.get(name, FILES.get(name))
         text = change(FILES[name]) if callable(change) else change
-        if text is None:
-            continue
         path = root / name
+        if text is None:
+            path.unlink(missing_ok=True)
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return root
@@ -196,6 +197,17 @@ def bundlec(*arguments: str | Path, cwd: Path, **env: str) -> Ran:
         os.environ.clear()
         os.environ.update(old)
     return Ran(status, out.text(), err.text())
+
+
+def told(text: str) -> list[str]:
+    """The findings of an output for people, each as `place: [code] message | fix`."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        head, *rest = block.splitlines()
+        if "[BC" in head:
+            fixes = [line.removeprefix("  fix: ") for line in rest if line.startswith("  fix: ")]
+            found.append(" | ".join([head, *fixes]))
+    return found
 
 
 class _Stream(io.TextIOWrapper):
