@@ -10,6 +10,7 @@ from compiler.model import Files, Plan, PreflightCheck
 def emit(plan: Plan) -> Files:
     """`preflight.sh`. Raises `UserError` (BC3011) for a check that no probe can look at."""
     prefix = plan.settings.prefix
+    own = {(crd.group, crd.kind) for c in plan.recipe.enabled() for crd in c.component.crds}
     applications = dict.fromkeys(f"{prefix}-{r.component}" for r in plan.releases)
     return {
         "preflight.sh": shell.render(
@@ -20,18 +21,20 @@ def emit(plan: Plan) -> Files:
             empty_pool="warning" if plan.settings.gates.min_nodes == 0 else "error",
             releases=shell.script((shell.words([f"{r.namespace}/{r.id}"]) for r in plan.releases), 2),
             applications=shell.script((shell.words([name]) for name in applications), 2),
-            checks=shell.body(_line(check) for check in plan.preflight),
+            checks=shell.body(_line(check, own) for check in plan.preflight),
         )
     }
 
 
-def _line(check: PreflightCheck) -> str:
+def _line(check: PreflightCheck, own: set[tuple[str, str]]) -> str:
     head = [check.name, check.severity, check.text]
     if check.kind == "check" and check.check is not None:
         return shell.words(["need_check", *head, *gatelib.probe(check.check)])
     if check.kind == "singleton" and check.singleton is not None:
-        name = f"{check.singleton.kind} {check.singleton.name}"
-        return shell.words(["need_singleton", name, *head[1:], check.singleton.group, check.singleton.kind])
+        only = check.singleton
+        # Of a kind that a component brings, every object is its business; of one that others use, that name only.
+        named = () if (only.group, only.kind) in own else (only.name,)
+        return shell.words(["need_singleton", f"{only.kind} {only.name}", *head[1:], only.group, only.kind, *named])
     if check.kind in ("version", "os", "kernel", "label"):
         return shell.words([f"need_{check.kind}", *head, check.value])
     if check.kind == "unchecked":

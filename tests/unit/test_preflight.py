@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -324,6 +325,33 @@ def test_foreign_singleton(cluster: Cluster, tmp_path: Path, metadata: dict[str,
     ran = look(cluster, tmp_path, SINGLETON)
     assert ran.status == status
     assert ("there is another one: nic-cluster-policy" in ran.said) is bool(status)
+
+
+def test_singleton_of_a_kind_that_others_use(cluster: Cluster, tmp_path: Path):
+    """Every cluster has APIServices: only the one of that name counts."""
+    name = "v1beta1.custom.metrics.k8s.io"
+    wanted = need("singleton", "APIService", name, singleton=Singleton("apiregistration.k8s.io", "APIService", name))
+    services = "apiservices.apiregistration.k8s.io"
+    cluster.put(CRDS, crd(services, kind="APIService"))
+    cluster.put(services, {"metadata": {"name": "v1.apps"}})
+    assert look(cluster, tmp_path, wanted).status == 0
+    cluster.put(services, {"metadata": {"name": name}})
+    ran = look(cluster, tmp_path, wanted)
+    assert ran.status == 4
+    assert f"there is another one: {name}\n" in ran.said
+
+
+def test_singleton_of_a_kind_that_a_component_brings(cluster: Cluster, tmp_path: Path):
+    """An operator that reconciles one name only is upset by an object of any other."""
+    base = plan(SINGLETON)
+    brought = SimpleNamespace(crds=(SimpleNamespace(group="mellanox.com", kind="NicClusterPolicy"),))
+    operator = cast("Any", SimpleNamespace(enabled=True, component=brought))
+    item = replace(base, recipe=replace(base.recipe, components={"operator": operator}))
+    cluster.put(CRDS, crd(POLICIES, kind="NicClusterPolicy"))
+    cluster.put(POLICIES, {"metadata": {"name": "theirs"}})
+    ran = cluster.run(write(item, tmp_path / "bundle"))
+    assert ran.status == 4
+    assert "there is another one: theirs" in ran.said
 
 
 def test_singleton_of_an_api_that_is_not_there_yet(cluster: Cluster, tmp_path: Path):
