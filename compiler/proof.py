@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compiler.emit import emitter
 from compiler.emit.inventory import FILE, Inventory, read_inventory
 from compiler.errors import Collector, Diagnostic, UserError
 from compiler.graph import describe
-from compiler.model import DEPLOYERS, Edge, Files, Gate, Wiring
+from compiler.model import DEPLOYERS, PIECES, Edge, Files, Gate, Wiring
 from compiler.source import Span
 from compiler.yamlio import load_all
 
@@ -94,6 +94,8 @@ class _Order:
 
     def check(self, inventory: Inventory) -> None:
         """Report what is not held."""
+        for message in self.wiring.faults:
+            self.fault(message)
         present = set(self.wiring.releases)
         for release in inventory.releases:
             if release not in present:
@@ -107,21 +109,32 @@ class _Order:
             if not self.ordered(edge.provider, edge.dependant):
                 self.fault(f"{_edge(edge)} is not held")
         for gate in inventory.gates:
-            self.check_gate(gate)
+            self.check_gate(gate, [edge for edge in inventory.edges if edge.dependant == gate.id and edge.hard])
 
-    def check_gate(self, gate: Gate) -> None:
+    def check_gate(self, gate: Gate, edges: Sequence[Edge]) -> None:
         held = self.wiring.guards.get(gate.id, frozenset())
-        tokens = emitter(self.deployer).tokens
+        tokens = emitter(self.deployer).gate_tokens
         for item in gate.checks:
-            wanted = tokens(item.check)
+            wanted = tokens(item)
             if not wanted or not wanted <= held:
-                self.fault(f"the gate of {gate.id} does not wait for: {describe(item.check)} ({item.check.id})")
+                pieces = {item.provider, *(f"{item.provider}-{piece}" for piece in PIECES)}
+                needed = [f"{e.dependant} after {e.provider} (until {e.until})" for e in edges if e.provider in pieces]
+                self.fault(
+                    f"the gate of {gate.id} does not wait for: {describe(item.check)} ({item.check.id})"
+                    + (f"; what hangs on it: {', '.join(needed)}" if needed else "")
+                )
         for provider in gate.after:
-            if not self.ordered(provider, gate.id):
+            if not self.gate_behind(gate, provider):
                 self.fault(f"the gate of {gate.id} is not behind {provider}")
 
     def ordered(self, provider: str, dependant: str) -> bool:
         return provider in self.before.get(dependant, ())
+
+    def gate_behind(self, gate: Gate, provider: str) -> bool:
+        behind = self.wiring.behind.get(gate.id)
+        if behind is None:
+            return self.ordered(provider, gate.id)
+        return provider in behind or any(self.ordered(provider, release) for release in behind)
 
     def fault(self, message: str) -> None:
         self.found.error(

@@ -2,11 +2,12 @@
 
 `payload` writes what all deployers share (values, local charts, namespaces, examples), `bundle` and `readme` the
 inventory
-and the words, one module each the wiring of a deployer. An emitter is a module with three functions:
+and the words, one module each the wiring of a deployer. An emitter is a module with four functions:
 
     emit(plan) -> Files            the deployer's own files
     read_back(files) -> Wiring     the order that a bundle's files really hold, read from the files alone
-    tokens(check) -> frozenset     how a check of a gate shows in `Wiring.guards`; empty = this deployer cannot hold it
+    tokens(check) -> frozenset     how a check shows in `Wiring.guards`; empty = this deployer cannot hold it
+    gate_tokens(item) -> frozenset the same for a check of a gate, with how strictly it is held where that is written
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import MappingProxyType
 from typing import Protocol, cast
 
 from compiler.errors import Collector, UserError
-from compiler.model import Check, Files, Plan, Wiring
+from compiler.model import Check, Files, GateCheck, Plan, Wiring
 
 _MODULES: Mapping[str, str] = MappingProxyType(
     {"deploy.sh": "deploysh", "helmfile": "helmfile", "argocd": "argocd", "flux": "flux"}
@@ -35,6 +36,9 @@ class Emitter(Protocol):
 
     def tokens(self, check: Check) -> frozenset[str]:
         """The tokens that a held check leaves in `Wiring.guards`."""
+
+    def gate_tokens(self, item: GateCheck) -> frozenset[str]:
+        """The tokens that a check of a gate leaves: also of its deadline and of how a miss ends, if it has them."""
 
 
 def emitter(deployer: str) -> Emitter:

@@ -16,10 +16,10 @@ from compiler.emit import argocd_apps, argocd_guards, argocd_health, argocd_read
 from compiler.emit.argocd_site import Site, site_of
 from compiler.emit.argocd_steps import tokens
 from compiler.errors import Collector
-from compiler.model import Files, Plan
+from compiler.model import Files, GateCheck, Plan
 from compiler.yamlio import dump
 
-__all__ = ["emit", "read_back", "tokens"]
+__all__ = ["emit", "gate_tokens", "read_back", "tokens"]
 
 read_back = argocd_readback.read_back
 
@@ -55,6 +55,11 @@ def emit(plan: Plan) -> Files:
     files[argocd_health.FILE] = _yaml(argocd_health.config_map(site))
     files[argocd_remove.SCRIPT] = argocd_remove.script(site, namespaces=has_namespaces)
     return files
+
+
+def gate_tokens(item: GateCheck) -> frozenset[str]:
+    """The tokens of a check of a gate: those of the check."""
+    return tokens(item.check)
 
 
 def _check_names(site: Site, jobs: list[tuple[str, str]]) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from compiler.emit import gatelib, payload, preflight, shell, undeploy
-from compiler.emit.gatelib import tokens
+from compiler.emit.gatelib import gate_tokens, tokens
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Files, Plan, Release, Wiring
 
-__all__ = ["emit", "read_back", "tokens"]
+__all__ = ["emit", "gate_tokens", "read_back", "tokens"]
 
 
 def emit(plan: Plan) -> Files:
@@ -82,6 +82,5 @@ def _release_line(plan: Plan, release: Release) -> str:
     install = release.install
     wait = "none" if install.wait == "none" else "jobs" if install.wait_for_jobs else "workloads"
     chart = (f"./{payload.directory(release)}",) if release.local else gatelib.chart_words(plan, release)
-    teardown = "keep" if release.keep else "remove"
     head = ["release", release.id, release.component, release.namespace, payload.content_hash(release)]
-    return shell.words([*head, install.timeout, wait, teardown, *chart])
+    return shell.words([*head, install.timeout, wait, payload.teardown(release), *chart])

@@ -20,10 +20,10 @@ from compiler.emit.flux_nodes import GateNode
 from compiler.emit.flux_readback import read_back
 from compiler.emit.flux_site import GRAPH, Site, site_of
 from compiler.errors import Diagnostic, UserError
-from compiler.model import Files, Plan
+from compiler.model import Files, GateCheck, Plan
 from compiler.yamlio import dump, dump_all
 
-__all__ = ["emit", "read_back", "tokens"]
+__all__ = ["emit", "gate_tokens", "read_back", "tokens"]
 
 
 def emit(plan: Plan) -> Files:
@@ -57,6 +57,11 @@ def emit(plan: Plan) -> Files:
     files.update(gatelib.emit(plan))
     files.update(flux_remove.emit(site, {r: [n.what for n in nodes] for r, nodes in gates.items()}, list(graph)))
     return files
+
+
+def gate_tokens(item: GateCheck) -> frozenset[str]:
+    """The tokens of a check of a gate: those of the check, since there are no deadlines here."""
+    return tokens(item.check)
 
 
 def _graph(site: Site, gates: dict[str, list[GateNode]]) -> dict[str, dict[str, Any]]:

@@ -8,9 +8,7 @@ from typing import Any
 
 from compiler.emit.flux_checks import JOB_DONE, Command, Health
 from compiler.emit.flux_site import GRAPH
-from compiler.errors import Collector
 from compiler.model import Files, Wiring
-from compiler.source import Span
 from compiler.yamlio import load_all
 
 
@@ -27,26 +25,32 @@ class _Node:
 def read_back(files: Files) -> Wiring:
     """The releases of `flux/graph/`, the pairs that dependsOn orders (through gates), and the checks before each.
 
-    Raises `UserError`: BC6001 for a dependsOn that names no node (its owner would wait for ever), BC1001 for text that
-    is not YAML.
+    A dependsOn that names no node is a fault: its owner waits for ever. Raises `UserError` BC1001 for text that is not
+    YAML.
     """
-    found = Collector()
     nodes = {name: _node(spec, base, files) for name, spec, base in _kustomizations(files)}
     hard: set[tuple[str, str]] = set()
     guards: dict[str, frozenset[str]] = {}
+    behind: dict[str, frozenset[str]] = {}
+    faults: list[str] = []
     for name, node in nodes.items():
-        for depends in node.depends:
-            if depends not in nodes:
-                found.error("BC6001", f"the Kustomization {name} waits for {depends}, which is not there", Span(GRAPH))
+        missing = [depends for depends in node.depends if depends not in nodes]
+        faults += [f"the Kustomization {name} waits for {depends}, which is not there" for depends in missing]
         if not node.releases:
             continue
         providers, tokens = _before(name, nodes)
         hard.update((provider, release) for provider in providers for release in node.releases)
         if tokens:
             guards.update(dict.fromkeys(node.releases, tokens))
-    found.raise_if_failed()
+            behind.update(dict.fromkeys(node.releases, _gates_behind(node, nodes)))
     releases = tuple(release for node in nodes.values() for release in node.releases)
-    return Wiring(releases, frozenset(hard), frozenset(), guards)
+    return Wiring(releases, frozenset(hard), frozenset(), guards, behind, tuple(faults))
+
+
+def _gates_behind(node: _Node, nodes: Mapping[str, _Node]) -> frozenset[str]:
+    """The releases that every gate of a node waits for."""
+    gates = [depends for depends in node.depends if depends in nodes and nodes[depends].tokens]
+    return frozenset.intersection(*(frozenset(_before(gate, nodes)[0]) for gate in gates)) if gates else frozenset()
 
 
 def _before(name: str, nodes: Mapping[str, _Node]) -> tuple[set[str], frozenset[str]]:

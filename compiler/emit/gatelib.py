@@ -51,6 +51,11 @@ def tokens(check: Check) -> frozenset[str]:
     return frozenset({shell.words(probe(check))})
 
 
+def gate_tokens(item: GateCheck) -> frozenset[str]:
+    """The tokens of a check of a gate: its probe, and its whole line with deadline, onTimeout and scope."""
+    return tokens(item.check) | {gate_line(item)}
+
+
 def read_gates(files: Files) -> Mapping[str, frozenset[str]]:
     """Release id -> what `lib/gate` holds in front of it: the token of every check, and the check's whole line."""
     return _read(files, "gates_of")

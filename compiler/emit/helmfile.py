@@ -14,7 +14,7 @@ from typing import Any
 
 from compiler.emit import gatelib, payload
 from compiler.errors import Collector
-from compiler.model import Chart, Check, Files, Install, Plan, Release, Wiring
+from compiler.model import Chart, Check, Files, GateCheck, Install, Plan, Release, Wiring
 from compiler.yamlio import dump, load
 
 FILE = "helmfile.yaml"
@@ -55,6 +55,11 @@ def emit(plan: Plan) -> Files:
 def tokens(check: Check) -> frozenset[str]:
     """The tokens of `check` in `Wiring.guards`: those of the gate library."""
     return gatelib.tokens(check)
+
+
+def gate_tokens(item: GateCheck) -> frozenset[str]:
+    """The tokens of a check of a gate: those of the gate library."""
+    return gatelib.gate_tokens(item)
 
 
 def read_back(files: Files) -> Wiring:
@@ -118,7 +123,7 @@ def _release(plan: Plan, release: Release, namespaces: Mapping[str, str]) -> dic
     item["labels"] = {
         "bundlec.dev/bundle": plan.bundle,
         "bundlec.dev/content": payload.content_hash(release),
-        "bundlec.dev/teardown": "keep" if release.keep else "remove",
+        "bundlec.dev/teardown": payload.teardown(release),
     }
     if release.needs:
         item["needs"] = [f"{namespaces[need]}/{need}" for need in release.needs]

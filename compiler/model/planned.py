@@ -229,10 +229,14 @@ class Wiring:
 
     `hard` and `soft` hold (provider release id, dependant release id): hard when the dependant cannot start before the
     provider succeeded. `guards` maps a release id to the tokens of the checks that hold it back (see `tokens` of each
-    emitter): a gate that is missing or lost a check shows here.
+    emitter): a gate that is missing or lost a check shows here. Where a gate is a thing of its own and could start
+    earlier than its release, `behind` maps the release id to the releases that the gate waits for. `faults` are
+    sentences on files that contradict each other.
     """
 
     releases: tuple[str, ...]
     hard: frozenset[tuple[str, str]]
     soft: frozenset[tuple[str, str]]
     guards: Mapping[str, frozenset[str]]
+    behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()

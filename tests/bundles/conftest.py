@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.model import Catalog, Flags
+from compiler.model import Catalog, Files, Flags
 from compiler.pipeline import compile_bundle, read_catalog, write_bundle
 from tests.bundles.bundle import Bundle
+from tests.bundles.cli import Bundlec, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,3 +80,26 @@ def gke_installer(compiled: Callable[[str], Bundle]) -> Bundle:
 @pytest.fixture
 def gke_kubeflow(compiled: Callable[[str], Bundle]) -> Bundle:
     return compiled("gb200-gke-cos-training-kubeflow")
+
+
+@pytest.fixture(scope="session")
+def bundlec() -> Bundlec:
+    """`bundlec("verify", folder)`: runs the command in a process of its own."""
+    return run
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[[Files], Path]:
+    """`tree(files)`: writes the files of a bundle to a new folder."""
+
+    def write(files: Files) -> Path:
+        folder = tmp_path / "bundle"
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if content.startswith(b"#!"):
+                path.chmod(0o755)
+        return folder
+
+    return write
