@@ -735,7 +735,7 @@ def test_every_bundle_is_looked_at_and_a_common_fault_told_once(catalog: Path):
     assert told(ran.err) == [
         "bundlec.yaml:8:49: [BC2007] profile `mode` has no value `fancey` | did you mean `fancy`?",
         "bundlec.yaml:9:29: [BC2001] there is no recipe `laef` | did you mean `leaf`?",
-        "overlays/leaf.yaml:16:31: [BC3002] components wait for each other: gamma -> gamma | remove one of these dependencies",
+        "overlays/leaf.yaml:15:30: [BC3002] components wait for each other: gamma -> gamma | remove one of these dependencies",
     ]
     assert "note: in bundle three" in ran.err
     assert not (catalog / "out/two").exists()
