@@ -63,7 +63,10 @@ class Session:
     def report(self, found: Sequence[Diagnostic]) -> None:
         """Print findings, errors among them, and their number; with `--format json` also as the result."""
         if self.form == "json":
-            say(as_json({"diagnostics": diagnostic_json(found)}))
+            try:
+                say(as_json({"diagnostics": diagnostic_json(found)}))
+            except UserError as error:
+                found = [*found, *error.diagnostics]
         number = sum(1 for d in found if d.severity == "error")
         counted = f"{number} error{'s' if number != 1 else ''}"
         say(f"{self._text(found)}\n\n{counted}{self.outcome and '; ' + self.outcome}", err=True)
@@ -71,7 +74,11 @@ class Session:
     def _text(self, found: Sequence[Diagnostic]) -> str:
         from compiler import report
 
-        return report.diagnostics(found, self.root or _here(), style(err=True), here=_here())
+        try:
+            here = Path.cwd()
+        except OSError:  # it is gone; that may be what there is to tell
+            here = Path("/")
+        return report.diagnostics(found, self.root or here, style(err=True), here=here)
 
 
 def find_root(workspace: Path | None) -> Path:

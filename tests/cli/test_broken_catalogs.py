@@ -2,7 +2,6 @@
 it was.
 """
 
-# ruff: noqa: E501 - the findings are rows of a table
 from __future__ import annotations
 
 import os
