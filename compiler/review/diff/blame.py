@@ -87,6 +87,8 @@ class Blame:
         """The change of a value with the line that decides it now, or that decided it and is gone."""
         before = _chain(old, change.old_at if change.old is not MISSING else change.new_at)
         after = _chain(new, change.new_at if change.new is not MISSING else change.old_at)
+        if change.new is MISSING and before and _inside_list(old, change.old_at):
+            return self._entry(change, before[-1], "base", old, change.old_at)  # the line that went
         if after and not _known(after[-1], before):
             return self._entry(change, after[-1], "head", new, change.new_at)
         if before and not _known(before[-1], after):
@@ -147,11 +149,11 @@ class Blame:
 
     def bundle_field(self, change: Change) -> Place | None:
         """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
-        for snapshot, side in ((self.head, "head"), (self.base, "base")):
+        for snapshot, side, _ in self._sides(change, "", ""):
             if snapshot.plan is None or snapshot.catalog is None:
                 return None
-            for origin in _bundle_origins(snapshot.plan.recipe, snapshot.catalog, change):
-                place = self.sources.place(origin, "head" if side == "head" else "base")
+            for origin in _bundle_origins(snapshot.plan.recipe, snapshot.catalog, snapshot.bundle, change):
+                place = self.sources.place(origin, side)
                 if place is not None and self.sources.edited(place.file):
                     return place
         return None
@@ -225,6 +227,8 @@ class Blame:
                 return own.down("spec", "teardown")
             case ("crdsBefore" | "crdUpgrade" | "keep", *_):
                 return own.down("spec", "crds")
+            case ("health", check) if check in item.component.checks:
+                return item.component.checks[check].origin
             case ("drift", *_):
                 return own.down("spec", "drift")
         return None
@@ -267,6 +271,11 @@ def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry,
     return ()
 
 
+def _inside_list(component: ResolvedComponent | None, path: Path) -> bool:
+    """Whether a path leads into a list, which layers set as a whole."""
+    return component is not None and path not in component.trace
+
+
 def _known(entry: TraceEntry, chain: Iterable[TraceEntry]) -> bool:
     """Whether the same layer said the same on the other side."""
     return any(e.layer == entry.layer and e.action == entry.action and same(e.value, entry.value) for e in chain)
@@ -284,28 +293,31 @@ def _refs(recipe: Recipe, catalog: Catalog, name: str) -> Iterator[ComponentRef]
         yield from (ref for ref in overlay.refs if ref.name == name)
 
 
-def _bundle_origins(recipe: Recipe, catalog: Catalog, change: Change) -> Iterator[Origin]:
-    head = str(change.steps[0]) if change.steps else ""
-    rest = tuple(str(step) for step in change.steps[1:] if isinstance(step, str))
-    entry = catalog.workspace.bundles.get(recipe.bundle)
-    holders = [o for o in (entry.origin if entry else None, catalog.workspace.origin.down("spec")) if o is not None]
+def _bundle_origins(recipe: Recipe, catalog: Catalog, bundle: str, change: Change) -> Iterator[Origin]:
+    """Nodes that may have caused a changed fact of a bundle, the most likely first; none for what only follows."""
+    head = str(change.steps[0])
+    rest = tuple(step for step in change.steps[1:] if isinstance(step, str))
+    entry = catalog.workspace.bundles.get(bundle)
+    holders = [*([entry.origin] if entry else []), catalog.workspace.origin.down("spec")]
     if head == "settings":
-        yield from (holder.down(*rest) for holder in holders if _holds(holder.down(*rest)))
-        yield from (holder.down(rest[0]) for holder in holders if rest and _holds(holder.down(rest[0])))
-        return
-    if head == "constraints":
+        exact = (holder.down(*rest) for holder in holders)
+        yield from (origin for origin in exact if _holds(origin))
+        yield from (origin for holder in holders if rest and _holds(origin := holder.down(rest[0])))
+    elif head == "switchedOff":
+        item = recipe.components.get(rest[0])
+        yield from [item.disabled_by] if item is not None and item.disabled_by is not None else []
+    elif head == "namespaces":
+        yield from (c.component.namespace.origin for c in recipe.enabled() if c.namespace == rest[0])
+    elif head == "constraints":
         yield from (c.origin for c in recipe.constraints.values() if f"[name={c.name}]" in change.path)
-    if head in {"profile", "inputs", "recipe"} and entry is not None:
-        yield entry.origin.down(head)
+    elif head in {"profile", "inputs", "recipe"} and entry is not None:
+        yield from (origin for key in (head, "recipe") if _holds(origin := entry.origin.down(key)))
     for overlay in _overlays(recipe, catalog):
-        for key in (head, "profile", "constraints", "componentRefs"):
-            origin = overlay.origin.down("spec", key)
-            if key == head and _holds(origin):
-                yield origin
-        yield overlay.origin
-    yield from (catalog.mixins[name].origin for name in recipe.mixins)
-    if entry is not None:
-        yield entry.origin
+        origin = overlay.origin.down("spec", head)
+        if head not in {"settings", "preflight"} and _holds(origin):
+            items = overlay.origin.document.data["spec"][head]
+            number = items.index(rest[0]) if isinstance(items, list) and rest and rest[0] in items else None
+            yield origin if number is None else origin.down(number)
 
 
 def _holds(origin: Origin) -> bool:

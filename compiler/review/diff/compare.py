@@ -15,7 +15,7 @@ from compiler.review.diff.model import BundleDiff, ComponentDiff, Entry, ObjectC
 from compiler.review.diff.objects import Pair, difference, pairs
 from compiler.review.diff.order import links, order_changes
 from compiler.review.diff.snapshot import ComponentView, ReleaseView, Snapshot, renamed
-from compiler.review.diff.values import Change, changes
+from compiler.review.diff.values import Change, changes, same
 from compiler.review.diff.words import count, size_of
 from compiler.versions import parse_version
 
@@ -23,25 +23,25 @@ from compiler.versions import parse_version
 def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
     """What differs between a bundle on the base's side and on the head's. `status` is `same` when no file does."""
     name, old_name = head.bundle, base.bundle if base.bundle != head.bundle else None
-    files = file_changes(base.files, head.files)
+    files = file_changes(base.files, head.files, (base.bundle, head.bundle))
     if not files:
         return BundleDiff(name, "same", recipe=head.recipe)
     blame = Blame(base, head, sources)
     names = _component_names(base, head)
-    moved = dict(_release_names(base, head, names))
-    shifted = renamed(base, moved)
+    shifted = renamed(base, dict(_release_names(base, head, names)), {a: b for a, b in names if a and b and a != b})
     order = order_changes(shifted, head, blame)
     found: list[Risk] = []
     components: list[ComponentDiff] = []
     everything = _object_pairs(base, head, names)
     for old, new in names:
-        mine = [pair for pair in everything if _owner(pair) == (new or old)]
+        mine = [pair for pair in everything if _owner(pair) in (("new", new), ("old", old))]
         diff, dangers = _component(old, new, base, head, mine, blame)
         found += dangers
         if diff is not None:
             components.append(diff)
     fields = tuple(Entry(c, blame.bundle_field(c)) for c in _bundle_changes(base, head))
     found += risks.of_bundle(base, head, fields, order)
+    found += risks.of_renamed(base, head)
     found += risks.of_objects(wiring_objects(base.files, head.files, files), "", blame)
     return BundleDiff(
         name=name,
@@ -105,7 +105,10 @@ def _alike(base: Snapshot, old: str, head: Snapshot, new: str) -> bool:
         {(o.group, o.kind, o.name) for r in s.releases_of(name) for o in r.objects}
         for s, name in ((base, old), (head, new))
     )
-    return bool(left) and len(left & right) * 2 >= len(left | right)
+    if len(left & right) * 2 >= len(left | right) > 0:
+        return True
+    kinds = [sorted((group, kind) for group, kind, _ in side) for side in (left, right)]
+    return kinds[0] == kinds[1] != [] and same(before.values, after.values)
 
 
 def _release_names(
@@ -141,10 +144,12 @@ def _object_pairs(base: Snapshot, head: Snapshot, names: Iterable[tuple[str | No
     return tuple(found)
 
 
-def _owner(pair: Pair) -> str:
-    item = pair.new or pair.old
-    assert item is not None
-    return item.component
+def _owner(pair: Pair) -> tuple[str, str]:
+    """The side and the component that tells of an object."""
+    if pair.new is not None:
+        return "new", pair.new.component
+    assert pair.old is not None
+    return "old", pair.old.component
 
 
 def _component(

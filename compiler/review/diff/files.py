@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from compiler.errors import UserError
 from compiler.model import Files, KubeObject
@@ -15,18 +15,19 @@ from compiler.review.diff.values import same
 from compiler.yamlio import load_all
 
 _TOLD = frozenset({"checksums.txt", "bundle.yaml", "recipe.yaml"})
+_Masks: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
 _CONTENT = re.compile(rb"^    content: '?([0-9a-f]{8})'?$", re.MULTILINE)
 
 
-def file_changes(base: Files, head: Files) -> tuple[FileChange, ...]:
+def file_changes(base: Files, head: Files, bundles: tuple[str, str]) -> tuple[FileChange, ...]:
     """Every file that is not the same on both sides, by path.
 
-    Lines that differ only in a content hash, which follows from what another entry tells, are no difference of a
-    deployer's file: such a file is `told`.
+    Lines that differ only in a content hash or in the name of a renamed bundle (`bundles`), which follow from what
+    other entries tell, are no difference of a deployer's file: such a file is `told`.
     """
-    hashes = _hashes(base) | _hashes(head)
+    masks = _masks(_hashes(base) | _hashes(head), bundles)
     paths = (path for path in sorted({*base, *head}) if base.get(path) != head.get(path))
-    return tuple(_change(path, base.get(path), head.get(path), hashes) for path in paths)
+    return tuple(_change(path, base.get(path), head.get(path), masks) for path in paths)
 
 
 def wiring_objects(base: Files, head: Files, changed: tuple[FileChange, ...]) -> tuple[Pair, ...]:
@@ -42,16 +43,18 @@ def wiring_objects(base: Files, head: Files, changed: tuple[FileChange, ...]) ->
     return pairs(*found)
 
 
-def _change(path: str, old: bytes | None, new: bytes | None, hashes: frozenset[str]) -> FileChange:
+def _change(path: str, old: bytes | None, new: bytes | None, masks: _Masks) -> FileChange:
     before, after = _lines(old), _lines(new)
     part = _part(path)
     gone, come = _counted(before, after)
     if old is None or new is None:
-        return FileChange(path, "added" if old is None else "removed", part, come, gone)
+        sign, lines = ("+", after) if old is None else ("-", before)
+        whole = tuple(sign + line for line in lines) if part in {"wiring", "words"} else ()
+        return FileChange(path, "added" if old is None else "removed", part, come, gone, whole)
     reordered = part in {"values", "manifests", "namespaces"} and _same_data(old, new, path)
     hunk: tuple[str, ...] = ()
     if part in {"wiring", "words"}:
-        hunk = _hunk(_masked(before, hashes), _masked(after, hashes), named=part == "wiring")
+        hunk = _hunk(_masked(before, masks), _masked(after, masks), named=path.endswith(".yaml"))
         part = part if hunk else "told"
     return FileChange(path, "changed", part, come, gone, hunk, reordered)
 
@@ -88,11 +91,22 @@ def _counted(before: list[str], after: list[str]) -> tuple[int, int]:
     return gone, come
 
 
-def _masked(lines: list[str], hashes: frozenset[str]) -> list[str]:
-    if not hashes:
-        return lines
-    pattern = re.compile(r"(?<![\w'])'?(0\.1\.0-h)?(" + "|".join(sorted(hashes)) + r")\b'?")
-    return [pattern.sub("<content>", line) for line in lines]
+def _masks(hashes: frozenset[str], bundles: tuple[str, str]) -> _Masks:
+    """What is replaced by a word before lines are compared."""
+    found: list[tuple[re.Pattern[str], str]] = []
+    if hashes:
+        words = "|".join(sorted(hashes))
+        found.append((re.compile(rf"(?<![\w'])'?(0\.1\.0-h)?({words})\b'?"), "<content>"))
+    if bundles[0] != bundles[1]:
+        words = "|".join(re.escape(name) for name in bundles)
+        found.append((re.compile(rf"(?<![\w-])({words})(?![\w-])"), "<bundle>"))
+    return tuple(found)
+
+
+def _masked(lines: list[str], masks: _Masks) -> list[str]:
+    for pattern, word in masks:
+        lines = [pattern.sub(word, line) for line in lines]
+    return lines
 
 
 def _hashes(files: Files) -> frozenset[str]:

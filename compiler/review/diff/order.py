@@ -92,29 +92,38 @@ def _gates(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange
 def _gate(release: str, before: Gate, after: Gate, blame: Blame) -> Iterable[OrderChange]:
     old = {(c.provider, c.check.id): c for c in before.checks}
     new = {(c.provider, c.check.id): c for c in after.checks}
-    for key in [*(k for k in new if k not in old)]:
-        text = f"the gate in front of {release} also waits for: {_told(new[key])}"
-        yield OrderChange("gate", "changed", release, text, _check_place(new[key], "head", blame))
-    for key in [k for k in old if k not in new]:
-        text = f"the gate in front of {release} no longer waits for: {_told(old[key])}"
-        yield OrderChange("gate", "weakened", release, text, _check_place(old[key], "base", blame))
+    subject = f"the gate in front of {release}"
+    more = [new[key] for key in new if key not in old]
+    less = [old[key] for key in old if key not in new]
+    if more:
+        text = f"{subject} also waits for: {'; '.join(_told(c) for c in more)}"
+        yield OrderChange(
+            "gate", "extended", release, text, _gate_place(replace(after, checks=tuple(more)), "head", blame)
+        )
+    if less:
+        text = f"{subject} no longer waits for: {'; '.join(_told(c) for c in less)}"
+        at = _gate_place(replace(before, checks=tuple(less)), "base", blame)
+        yield OrderChange("gate", "weakened", release, text, at)
+    deadlines: dict[tuple[str, int, int], list[GateCheck]] = {}
     for key in [k for k in new if k in old]:
         was, now = old[key], new[key]
-        subject = f"the gate in front of {release}"
         if not same(check_data(was.check), check_data(now.check)):
             text = f"{subject} waits for: {describe(now.check)}; before: {describe(was.check)}"
             yield OrderChange("gate", "retargeted", release, text, _check_place(now, "head", blame))
         if was.timeout != now.timeout:
-            text = (
-                f"{subject} gives `{key[0]}` {format_duration(now.timeout)} to meet `{key[1]}`; "
-                f"before: {format_duration(was.timeout)}"
-            )
-            yield OrderChange("gate", "changed", release, text, _deadline_place(now, blame))
+            deadlines.setdefault((key[0], was.timeout, now.timeout), []).append(now)
         for word, a, b in (("onTimeout", was.on_timeout, now.on_timeout), ("scope", was.scope, now.scope)):
             if a != b:
                 text = f"{subject}, `{key[1]}` of {key[0]}: {word} {a} -> {b}"
                 status = "weakened" if b in {"warn", "install"} else "changed"
                 yield OrderChange("gate", status, release, text, _deadline_place(now, blame))
+    for (provider, was_seconds, seconds), items in deadlines.items():
+        what = f"its check {items[0].check.id}" if len(items) == 1 else f"{len(items)} checks"
+        text = (
+            f"{subject} gives {provider} {format_duration(seconds)} to meet {what}; "
+            f"before: {format_duration(was_seconds)}"
+        )
+        yield OrderChange("gate", "deadline", release, text, _deadline_place(items[0], blame))
     if before.after != after.after and old.keys() == new.keys():
         text = f"the gate in front of {release} watches {', '.join(after.after)}; before: {', '.join(before.after)}"
         yield OrderChange("gate", "retargeted", release, text, _gate_place(after, "head", blame))
@@ -199,8 +208,16 @@ def _check_place(item: GateCheck, side: SideName, blame: Blame) -> Place | None:
 
 
 def _gate_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
+    """The check that was edited, else the edge that brought the gate."""
     places = (_check_place(c, side, blame) for c in gate.checks)
-    return next((p for p in places if p is not None and blame.sources.edited(p.file)), None)
+    found = next((p for p in places if p is not None and blame.sources.edited(p.file)), None)
+    if found is not None:
+        return found
+    snapshot = blame.head if side == "head" else blame.base
+    providers = {r.id for r in snapshot.releases if r.component in {c.provider for c in gate.checks}}
+    edges = [e for e in snapshot.edges if e.dependant == gate.id and e.provider in providers]
+    at = blame.origins([r.origin for e in edges for r in e.reasons], side)
+    return at if at is not None and blame.sources.edited(at.file) else None
 
 
 def _deadline_place(item: GateCheck, blame: Blame) -> Place | None:

@@ -113,6 +113,8 @@ def _order(report: Report) -> Iterator[Piece]:
 
 def _components(report: Report) -> Iterator[Piece]:
     for item, names in groups(tell.differing(report), "components"):
+        if not tell.substantial(item):
+            continue
         title = tell.component_title(item) + tell.where(names, report)
         number = len(item.values) + len(item.objects) + len(item.fields)
         fold = f"{count(len(item.values), 'value')}, {count(len(item.objects), 'object')}"
@@ -135,16 +137,12 @@ def _components(report: Report) -> Iterator[Piece]:
 
 
 def _files(report: Report) -> Iterator[Piece]:
-    bundles = tell.differing(report)
     heading, fold = "Emitted files", "files of the deployers, and words"
-    for file, names in groups(bundles, "files"):
-        if file.part in {"wiring", "words"} or file.reordered:
-            title = f"- {_escape(tell.file_line(file) + tell.where(names, report))}"
-            yield Piece(heading, 9, "file", f"{title}\n{_fence(file.hunk)}" if file.hunk else title, fold)
-    told = sum(1 for b in bundles for f in b.files if f.part == "told")
-    if told:
-        text = f"- {count(told, 'file')} only repeat the above in checksums, hashes and inventories"
-        yield Piece(heading, 6, "note", text)
+    for title, hunk in tell.file_groups(report):
+        yield Piece(heading, 9, "file", f"- {_escape(title)}" + (f"\n{_fence(hunk)}" if hunk else ""), fold)
+    for line in (tell.labels_only(report), tell.folded(report)):
+        if line:
+            yield Piece(heading, 6, "note", f"- {_escape(line)}")
 
 
 def _entry(entry: Entry, suffix: str = "") -> str:

@@ -38,6 +38,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield from ("", "Bundles")
         yield from (f"  {line}" for line in _table([tell.COLUMNS, *map(tell.bundle_row, bundles)]))
     for component, names in groups(bundles, "components"):
+        if not tell.substantial(component):
+            continue
         yield ""
         yield tell.component_title(component).replace("`", "") + tell.where(names, report)
         yield from (f"  {line}" for line in _component(component))
@@ -46,15 +48,15 @@ def _lines(report: Report) -> Iterator[str]:
         yield from ("", "Settings and facts of the bundles")
         for entry, names in fields:
             yield from (f"  {line}" for line in _entry(entry, tell.where(names, report)))
-    files = [(f, n) for f, n in groups(bundles, "files") if f.part in {"wiring", "words"} or f.reordered]
+    files = tell.file_groups(report)
     if files:
         yield from ("", "Files of the deployers, and words")
-        for file, names in files:
-            yield f"  {tell.file_line(file)}{tell.where(names, report)}"
-            yield from (f"    {line}" for line in file.hunk)
-    for bundle in bundles:
-        if tell.folded(bundle):
-            yield from ("", f"{bundle.name}: {tell.folded(bundle)}")
+        for title, hunk in files:
+            yield f"  {title}"
+            yield from (f"    {line}" for line in hunk)
+    for line in (tell.labels_only(report), tell.folded(report)):
+        if line:
+            yield from ("", line)
     if report.idle:
         yield from ("", "Sources that differ without any effect on these bundles")
         yield from (f"  {file}" for file in report.idle)
@@ -99,8 +101,9 @@ def _order(report: Report) -> Iterator[str]:
     for change, names in changes:
         at = f"  [{change.at}]" if change.at else ""
         yield f"  {change.text}{tell.where(names, report)}{at}"
-    if links:
+    if links and changes:
         yield ""
+    if links:
         yield from (f"    {tell.link_line(link)}{tell.where(names, report)}" for link, names in links)
 
 

@@ -37,7 +37,7 @@ def report(base: Side, head: Side, sources: Sources, command: str = "", notes: S
     named = {cause.place.file for cause in found}
     edited = {f for f in {*sources.base, *sources.head} if sources.edited(f)}
     telling = not (base.errors or head.errors or any(b.status == "broken" for b in bundles))
-    idle = tuple(sorted(edited - named)) if telling else ()
+    idle = tuple(_idle(edited - named, sources)) if telling else ()
     errors = base.errors, head.errors
     result = Report(base.label, head.label, command, "", tuple(bundles), found, idle, tuple(notes), *errors)
     return replace(result, verdict=_verdict(result))
@@ -136,6 +136,22 @@ def _bundles(base: Side, head: Side, sources: Sources) -> Iterator[BundleDiff]:
         yield replace(whole(snapshot, added=False), at=_entry_place(snapshot, sources, base_side=True))
 
 
+def _idle(files: Iterable[str], sources: Sources) -> Iterator[str]:
+    """Files that differ and cause nothing; one that was moved is told as such."""
+    left = set(files)
+    for new in sorted(left - sources.base.keys()):
+        old = next((f for f in sorted(left - sources.head.keys()) if _alike(sources.base[f], sources.head[new])), None)
+        if old is not None:
+            left -= {old, new}
+            yield f"{old} -> {new} (moved)"
+    yield from sorted(left)
+
+
+def _alike(old: str, new: str) -> bool:
+    lines = [set(text.split("\n")) for text in (old, new)]
+    return len(lines[0] & lines[1]) >= 0.6 * max(map(len, lines))
+
+
 def _entry_place(snapshot: Snapshot, sources: Sources, *, base_side: bool) -> Place | None:
     if snapshot.catalog is None:
         return None
@@ -191,11 +207,12 @@ def _extent(bundles: Iterable[BundleDiff]) -> str:
         if bundle.status in {"added", "removed", "renamed"}:
             kinds.setdefault(f"bundle {bundle.status}", set()).add(bundle.name)
         for component in bundle.components:
-            kinds.setdefault(f"component {component.status}", set()).add(component.name)
+            if component.values or component.fields or component.objects or component.status != "changed":
+                kinds.setdefault(f"component {component.status}", set()).add(component.name)
             kinds.setdefault("value", set()).update((component.name, e.change.path) for e in component.values)
             kinds.setdefault("object", set()).update(o.title for o in component.objects)
         kinds.setdefault("change of order or gates", set()).update(o.text for o in bundle.order)
-        kinds.setdefault("field", set()).update(e.change.path for e in bundle.fields)
+        kinds.setdefault("setting or fact", set()).update(e.change.path for e in bundle.fields)
     return ", ".join(counted(kind, len(found)) for kind, found in kinds.items() if found)
 
 
@@ -204,4 +221,6 @@ def counted(kind: str, number: int) -> str:
     noun, _, rest = kind.partition(" ")
     if kind == "chart version":
         return count(number, kind)
+    if kind == "setting or fact":
+        return f"1 {kind}" if number == 1 else f"{number} settings or facts"
     return count(number, noun) + (f" {rest}" if rest else "")

@@ -170,7 +170,8 @@ def _link(entries: Mapping[str, tuple[str, str]], path: str) -> bool:
 def _main_branch(repo: Repository) -> str:
     for name in _MAIN:
         if _git(repo.top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").returncode == 0:
-            return name
+            # origin/HEAD stands for a branch, whose name says more.
+            return _git(repo.top, "rev-parse", "--abbrev-ref", name).text.strip() or name
     return "HEAD"
 
 

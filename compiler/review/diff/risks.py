@@ -16,7 +16,7 @@ from compiler.review.diff.objects import Pair
 from compiler.review.diff.risks_objects import pod_security, risks_of_object, risky_values
 from compiler.review.diff.snapshot import ComponentView, Snapshot
 from compiler.review.diff.values import Change, same
-from compiler.review.diff.words import arrow
+from compiler.review.diff.words import arrow, brief
 from compiler.source import Path, parse_path
 from compiler.versions import parse_version
 
@@ -36,7 +36,7 @@ def of_removed(name: str, base: Snapshot, head: Snapshot, blame: Blame) -> Itera
     ids = ", ".join(r.id for r in releases)
     kept = any(r.facts.get("keep") for r in releases)
     advice = [
-        ("deploy.sh", f"`./deploy.sh --prune` removes {ids}; without it they keep running"),
+        ("deploy.sh", f"`./deploy.sh --prune` removes {ids}, which keeps running until then"),
         ("helmfile", "helmfile does not notice: run `./deploy.sh --prune` after it"),
         ("argocd", "the root Application prunes it, and its objects with it"),
         ("flux", "the Kustomization prunes its HelmRelease, which uninstalls the release"),
@@ -98,7 +98,7 @@ def of_values(
         hits = [e for e in entries if _touches(e.change, parse_path(path))]
         if hits:
             told |= {id(e.change) for e in hits}
-            shown = ", ".join(f"`{e.change.path}` {arrow(e.change)}" for e in hits[:3])
+            shown = ", ".join(f"`{e.change.path}` {brief(e.change)}" for e in hits[:3])
             more = f" and {len(hits) - 3} more" if len(hits) > 3 else ""
             yield Risk("value", "high", name, f"{shown}{more}: {text}", (), hits[0].at)
     images = [parse_path(item["path"]) for item in component.images] if component else []
@@ -135,8 +135,9 @@ def of_bundle(base: Snapshot, head: Snapshot, fields: Sequence[Entry], order: Se
         if item.kind == "order" or item.status == "reason":
             continue
         weaker = item.status in {"removed", "weakened"}
-        severity: Severity = "high" if item.kind == "gate" and weaker else "medium" if item.hard else "low"
-        kind = {"weakened": "changed"}.get(item.status, item.status)
+        severity: Severity = "high" if weaker and item.hard else "medium" if weaker else "low"
+        severity = "medium" if item.status == "retargeted" else severity
+        kind = item.status if item.status in {"added", "removed", "retargeted"} else "changed"
         yield Risk(f"{item.kind}-{kind}", severity, item.release, item.text, (), item.at)
     for entry in fields:
         yield from _field(entry, base, head)
@@ -147,6 +148,19 @@ def of_bundle(base: Snapshot, head: Snapshot, fields: Sequence[Entry], order: Se
         sentence = pod_security(base.namespaces.get(name), head.namespaces[name])
         if sentence:
             yield Risk("privileged", "high", "", f"namespace {name}: {sentence}")
+
+
+def of_renamed(base: Snapshot, head: Snapshot) -> Iterator[Risk]:
+    """A bundle that got another name."""
+    if base.bundle == head.bundle:
+        return
+    advice = (
+        ("deploy.sh", f"`--prune` looks for the label of {head.bundle}: a whole run relabels what stays first"),
+        ("argocd", "apply argocd/root.yaml anew: the one in the cluster reads a folder that goes"),
+        ("flux", "apply flux/root.yaml anew: the one in the cluster reads a folder that goes"),
+    )
+    text = f"bundle {base.bundle} becomes {head.bundle}: its folder and the labels of its objects change"
+    yield Risk("bundle-renamed", "medium", "", text, _only(advice, head))
 
 
 def _field(entry: Entry, base: Snapshot, head: Snapshot) -> Iterator[Risk]:
@@ -175,7 +189,7 @@ def _field(entry: Entry, base: Snapshot, head: Snapshot) -> Iterator[Risk]:
             yield Risk("deployer", "high", "", f"no files any more for {', '.join(gone)}", (), entry.at)
     elif path.startswith("settings.gates.ready"):
         yield Risk("gate-changed", "high", "", f"{told}: gates until ready", (), entry.at)
-    elif path.startswith(("constraints", "preflight")) and change.verb in {"removed", "changed"}:
+    elif path.startswith("constraints") and change.verb in {"removed", "changed"}:
         yield Risk("constraint", "medium", "", f"{told}", (), entry.at)
 
 

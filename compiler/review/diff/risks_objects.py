@@ -168,13 +168,18 @@ def _rights(kind: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) ->
         before = rules_of(old)
         more = sorted(rule for rule in rules_of(new) - before if not any(_covers(b, rule) for b in before))
         if more:
-            yield "rbac", "high", f"grants more: {_told(more)}"
+            yield "rbac", "low" if all(map(_reads, more)) else "high", f"grants more: {_told(more)}"
     elif kind in _BINDINGS:
         known = [_subject(s) for s in (old or {}).get("subjects") or ()]
         more_subjects = [s for s in map(_subject, new.get("subjects") or ()) if s not in known]
         if more_subjects:
             role = lookup(new, ("roleRef", "name"))
-            yield "rbac", "high", f"binds {role} to {', '.join(more_subjects)}"
+            yield "rbac", "medium", f"binds {role} to {', '.join(more_subjects)}"
+
+
+def _reads(rule: tuple[str, str, str, str]) -> bool:
+    """Whether a rule only lets one look, and not at secrets."""
+    return rule[3] in {"get", "list", "watch"} and rule[1] not in {"secrets", "*", ""} and rule[0] != "*"
 
 
 def _covers(wide: tuple[str, ...], rule: tuple[str, ...]) -> bool:

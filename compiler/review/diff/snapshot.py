@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
@@ -76,18 +77,19 @@ def of_compiled(compiled: Compiled, catalog: Catalog) -> Snapshot:
     facts = {
         **_recipe_facts(plan.recipe.name, document),
         "settings": _settings(plan),
-        "preflight": {
-            f"{c.kind} {c.name}": plain(
+        "preflight": [
+            _preflight(
                 {
+                    "kind": c.kind,
+                    "name": c.name,
                     "value": c.value,
                     "severity": c.severity,
                     "text": c.text,
-                    **(check_data(c.check) if c.check else {}),
-                    **({"singleton": asdict(c.singleton)} if c.singleton else {}),
+                    **(plain(check_data(c.check)) if c.check else {}),
                 }
             )
             for c in plan.preflight
-        },
+        ],
         "satisfied": dict.fromkeys(plan.satisfied, True),
         "health": {c.name: {check.id: check_data(check) for check in c.health} for c in plan.components},
         "acceleratedSelector": plan.accelerated_selector,
@@ -130,7 +132,7 @@ def of_files(files: Files) -> Snapshot:
         facts = {
             **_recipe_facts(recipe["metadata"]["name"], recipe["spec"]),
             "settings": {"prefix": spec["prefix"], "deployers": spec["deployers"]},
-            "preflight": {f"{c['kind']} {c['name']}": _without(c, "kind", "name") for c in spec.get("preflight", ())},
+            "preflight": [_preflight(c) for c in spec.get("preflight", ())],
             "satisfied": dict.fromkeys(spec.get("satisfied", ()), True),
         }
         return Snapshot(
@@ -173,6 +175,16 @@ _BUNDLE_WORDS = frozenset({"app.kubernetes.io/part-of", "bundlec.dev/bundle"})
 
 def _is_noise(word: str, value: Any, bundle: str) -> bool:
     return word in _VERSION_WORDS or word.startswith("checksum/") or (word in _BUNDLE_WORDS and value == bundle)
+
+
+def _preflight(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A check of the preflight under a name of its own: several singletons may be of one kind."""
+    kind, value = data["kind"], data.get("value", "")
+    own = value if kind == "singleton" else ""
+    told = {"name": " ".join(word for word in (kind, data["name"], own) if word)}
+    told |= {"value": value} if value and not own else {}
+    told["says"] = f"{data['severity']}: {data['text']}"
+    return told | _without(data, "kind", "name", "value", "severity", "text")
 
 
 def _recipe_facts(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,19 +268,34 @@ def _without(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: plain(value) for key, value in data.items() if key not in keys}
 
 
-def renamed(snapshot: Snapshot, names: Mapping[str, str]) -> Snapshot:
-    """The snapshot with its edges and gates in terms of other release ids (old id -> new id)."""
+def renamed(snapshot: Snapshot, names: Mapping[str, str], components: Mapping[str, str]) -> Snapshot:
+    """The snapshot with its edges and gates in terms of other release ids and components (old -> new)."""
     if not names:
         return snapshot
+    words = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, sorted({*names, *components}))) + r")(?![\w-])")
+
+    def told(text: str) -> str:
+        return words.sub(lambda m: components.get(m[1]) or names[m[1]], text)
 
     def of(items: Iterable[str]) -> tuple[str, ...]:
         return tuple(names.get(item, item) for item in items)
 
     edges = tuple(
-        replace(e, provider=names.get(e.provider, e.provider), dependant=names.get(e.dependant, e.dependant))
+        replace(
+            e,
+            provider=names.get(e.provider, e.provider),
+            dependant=names.get(e.dependant, e.dependant),
+            reasons=tuple(replace(r, text=told(r.text)) for r in e.reasons),
+        )
         for e in snapshot.edges
     )
     gates = {
-        names.get(i, i): replace(gate, id=names.get(i, i), after=of(gate.after)) for i, gate in snapshot.gates.items()
+        names.get(i, i): replace(
+            gate,
+            id=names.get(i, i),
+            after=of(gate.after),
+            checks=tuple(replace(c, provider=components.get(c.provider, c.provider)) for c in gate.checks),
+        )
+        for i, gate in snapshot.gates.items()
     }
     return replace(snapshot, edges=edges, gates=gates)

@@ -43,7 +43,8 @@ def cause(item: Cause) -> str:
 
 def risk(item: Risk) -> str:
     """`gpu-operator`: text."""
-    return f"`{item.component}`: {item.text}" if item.component else item.text
+    named = not item.component or item.component in item.text.split()
+    return item.text if named else f"`{item.component}`: {item.text}"
 
 
 def component_title(item: ComponentDiff) -> str:
@@ -88,21 +89,49 @@ def noise(counts: Mapping[str, int]) -> str:
     return f"folded: {told}"
 
 
-def folded(bundle: BundleDiff) -> str:
+def folded(report: Report) -> str:
     """What of the emitted files only repeats the rest, or nothing."""
-    told = [f for f in bundle.files if f.part == "told"]
-    return f"{count(len(told), 'file')} repeat this in checksums, hashes and the inventory" if told else ""
+    told = sum(1 for b in differing(report) for f in b.files if f.part == "told")
+    return f"{count(told, 'emitted file')} only repeat the above in checksums, hashes and inventories" if told else ""
 
 
-def shown_files(bundle: BundleDiff) -> list[FileChange]:
-    """The files that no other entry shows: of deployers, and words."""
-    return [f for f in bundle.files if f.part in {"wiring", "words"} or f.reordered]
+def file_groups(report: Report) -> list[tuple[str, tuple[str, ...]]]:
+    """(title, hunk) of the files that no other entry shows, alike ones of one bundle and of several together."""
+    found: dict[tuple[object, ...], tuple[FileChange, dict[str, None], dict[str, None]]] = {}
+    for bundle in differing(report):
+        for item in bundle.files:
+            if item.part not in {"wiring", "words"} and not item.reordered:
+                continue
+            # Files that came or went are shown by name only, so the name is what tells them apart.
+            content = item.hunk if item.status == "changed" and item.hunk else item.path
+            key = (item.status, item.part, item.reordered, content)
+            _, paths, names = found.setdefault(key, (item, {}, {}))
+            paths[item.path] = None
+            names[bundle.name] = None
+    return [
+        (_file_title(item, list(paths)) + where(list(names), report), item.hunk if item.status == "changed" else ())
+        for item, paths, names in found.values()
+    ]
 
 
-def file_line(item: FileChange) -> str:
-    """`path` with its lines counted."""
+def _file_title(item: FileChange, paths: Sequence[str]) -> str:
     extra = ", keys in another order, nothing else" if item.reordered else ""
-    return f"{item.status}: {item.path} (+{item.added} -{item.removed}{extra})"
+    if len(paths) == 1:
+        return f"{item.status}: {paths[0]} (+{item.added} -{item.removed}{extra})"
+    shown = ", ".join(paths[:6]) + (f" and {len(paths) - 6} more" if len(paths) > 6 else "")
+    return f"{item.status}, each +{item.added} -{item.removed}{extra}: {shown}"
+
+
+def labels_only(report: Report) -> str:
+    """Components of which only labels that repeat versions or the bundle's name change, or nothing."""
+    found = [c for b in differing(report) for c in b.components if not substantial(c)]
+    names = sorted({c.name for c in found})
+    return f"labels that repeat versions or names, nothing else: {', '.join(names)}" if names else ""
+
+
+def substantial(item: ComponentDiff) -> bool:
+    """Whether more than labels changes in a component."""
+    return item.status != "changed" or bool(item.values or item.fields or item.objects)
 
 
 def bundle_row(bundle: BundleDiff) -> tuple[str, str, str, str, str, str, str]:
@@ -111,7 +140,7 @@ def bundle_row(bundle: BundleDiff) -> tuple[str, str, str, str, str, str, str]:
     components = ", ".join(
         f"{sign}{len(found)}"
         for sign, states in (("+", {"added"}), ("-", {"removed"}), ("~", {"changed", "renamed"}))
-        if (found := [c for c in bundle.components if c.status in states])
+        if (found := [c for c in bundle.components if c.status in states and substantial(c)])
     )
     values = sum(len(c.values) for c in bundle.components)
     objects = sum(len(c.objects) for c in bundle.components)

@@ -27,6 +27,12 @@ def arrow(change: Change) -> str:
     return f"{left} -> {right}"
 
 
+def brief(change: Change) -> str:
+    """`old -> new` of single values; whether it came, went or changed of everything else."""
+    plain = all(not isinstance(v, (dict, list, tuple)) for v in (change.old, change.new))
+    return arrow(change) if plain and not change.order else change.verb
+
+
 def text_of(value: Any) -> str:
     """A value on one line, types visible: `"1"` is text, `1` a number; `(none)` where there is nothing."""
     if value is MISSING:
