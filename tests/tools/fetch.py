@@ -5,7 +5,8 @@ pinned by version and by digest of the package and of the binary; helmfile, whic
 from its module, pinned by version and module sum. Binaries are kept outside the tree (`~/.cache/bundlec/tools`), since
 a build takes minutes, and linked or copied into it. What was chosen is written to .tools/versions.txt.
 
-    python tests/tools/fetch.py [--build]    --build: build helmfile when it is neither on PATH nor kept
+    python tests/tools/fetch.py [--build]    --build: build helmfile when it is neither on PATH nor kept; fail if it
+                                             cannot be built
 
 Standard library only: it runs before anything else is there.
 """
@@ -124,7 +125,7 @@ def main() -> int:
     mark = key if not set(missing) - {"helmfile"} else "incomplete"
     versions.write_text("\n".join([f"# {mark}", *lines]) + "\n")
     print("tools: " + ", ".join(" ".join(line.split("\t")[:2]) for line in lines), file=sys.stderr)
-    return 0
+    return 1 if build and "helmfile" in missing else 0
 
 
 def layer(source: Layer, program: str) -> tuple[Path, str] | str:
@@ -205,7 +206,11 @@ def helmfile(*, build: bool) -> tuple[Path, str] | str:
                 command, env=env, cwd=about["Dir"], check=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
             )
         except subprocess.CalledProcessError as error:
-            return f"go failed: {(error.stderr or error.stdout or b'').decode(errors='replace')[-500:].strip()!r}"
+            said = (error.stderr or error.stdout or b"").decode(errors="replace").splitlines()
+            told = " ".join(line.strip() for line in said if not line.startswith("go: downloading"))
+            return (
+                f"{' '.join(error.cmd[:3])} ended with status {error.returncode}: {told[-1000:] or 'it said nothing'}"
+            )
         Path(folder, "helmfile").replace(kept)
     print(f"tools: built helmfile in {time.monotonic() - started:.0f} s", file=sys.stderr)
     return kept, version
