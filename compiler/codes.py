@@ -1,7 +1,7 @@
 """Every diagnostic code, with its one-line meaning. Codes are stable: never renumber, never reuse.
 
-BC10xx YAML, BC11xx schema, BC12xx catalog, BC2xxx resolution, BC3xxx plan, BC4xxx emitters and settings, BC5xxx writing,
-BC6xxx verification.
+BC10xx YAML, BC11xx schema, BC12xx catalog, BC2xxx resolution, BC3xxx plan, BC4xxx emitters and settings, BC5xxx
+writing, BC6xxx verification, BC7xxx lint.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC2013": "a constraint that is not well-formed",
         "BC2014": "a locked path is set",
         "BC2015": "a component that is switched off cannot be switched on here",
+        "BC2016": "a component, value, object or release that the recipe does not have",
         "BC3001": "a dependency that the recipe does not declare",
         "BC3002": "a cycle of dependencies",
         "BC3003": "an API that nothing brings",

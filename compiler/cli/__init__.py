@@ -14,6 +14,7 @@ import click
 
 from compiler.cli.build import build
 from compiler.cli.diff import diff
+from compiler.cli.explain import explain
 from compiler.cli.output import prepare, say
 from compiler.cli.session import FolderName, Session
 from compiler.cli.show import graph, list_, resolve
@@ -41,7 +42,7 @@ def cli(session: Session, workspace: Path | None) -> None:
     session.workspace = workspace
 
 
-for _command in (build, list_, resolve, graph, verify, diff):
+for _command in (build, list_, resolve, graph, verify, diff, explain):
     cli.add_command(_command)
 
 
