@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from compiler.codes import CODES
+from compiler.records import dataclass
 from compiler.source import Origin, Span
 
 

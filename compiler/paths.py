@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from compiler.records import dataclass
 from compiler.source import Path
 
 _STEP = re.compile(
@@ -31,12 +31,12 @@ MISSING: Final = _Missing()
 """What `lookup` and `select` give where there is nothing. A null is not missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Every:
     """The step `[*]`: every item of a list."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Where:
     """The step `[key="value"]`: the items of a list whose `key` is that text."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.emit import emit
 from compiler.load import load
 from compiler.model import BundleEntry, Catalog, Files, Flags, Plan
 from compiler.plan import plan
+from compiler.records import dataclass
 from compiler.resolve import resolve
 from compiler.write import Drift, WriteReport, compare, write
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
+
+from compiler.records import dataclass
 
 Path: TypeAlias = tuple[str | int, ...]
 """Address of a node inside a document: mapping keys and list indexes from the root."""
@@ -67,7 +69,7 @@ class Document:
         return Origin(self, path)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """Who wrote a value: a node of a source document. Cheap to carry around; the span is computed when asked for."""
 

@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.errors import BundlecError
+from compiler.records import dataclass
 
 DEADLINE = 60.0
 """Seconds a program may run when the caller does not say."""
@@ -18,7 +18,7 @@ DEADLINE = 60.0
 _SHOWN = 2000  # characters of each stream that an error message carries; the exception holds all of it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """How a program ended. `returncode` is negative when a signal ended it (`-9`: SIGKILL)."""
 

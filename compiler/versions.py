@@ -12,7 +12,8 @@ version (a digit and a dot) and both sides are versions, missing numbers being 0
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from compiler.records import dataclass
 
 _VERSION = re.compile(r"v?([0-9]{1,18}(?:\.[0-9]{1,18}){0,2})(?:[-+].*)?")
 _OPERATORS = (">=", "<=", "!=", "==", ">", "<")
@@ -22,7 +23,7 @@ class VersionError(ValueError):
     """A version or an expression that is not well-formed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Term:
     """One comparison. `operator` is "" for an exact string; `numbers` is None when the operand is no version."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ from compiler.emit.argocd_guards import HOOK
 from compiler.emit.argocd_site import WAVE
 from compiler.emit.argocd_steps import token
 from compiler.model import Files, Wiring
+from compiler.records import dataclass
 from compiler.yamlio import load
 
 

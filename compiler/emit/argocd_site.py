@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
 from compiler.model import ArgoSettings, ComponentPlan, GitSettings, Plan, Release
+from compiler.records import dataclass
 from compiler.versions import parse_version
 
 API = "argoproj.io/v1alpha1"

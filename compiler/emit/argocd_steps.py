@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from compiler.emit.shell import words
 from compiler.model import Check
+from compiler.records import dataclass
 from compiler.source import parse_path
 
 _RESOURCES: Mapping[str, tuple[str, str]] = MappingProxyType(

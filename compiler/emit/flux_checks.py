@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from compiler.model import Check
+from compiler.records import dataclass
 from compiler.source import parse_path
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

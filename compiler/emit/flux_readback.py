@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.emit.flux_checks import JOB_DONE, Command, Health
 from compiler.emit.flux_site import GRAPH
 from compiler.model import Files, Wiring
+from compiler.records import dataclass
 from compiler.yamlio import load_all
 
 

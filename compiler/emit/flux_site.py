@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
 from compiler.model import FluxSettings, GitSettings, Plan
+from compiler.records import dataclass
 from compiler.versions import parse_version
 
 GRAPH = "flux/graph"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.durations import format_duration, parse_duration
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Check, Edge, Files, Gate, GateCheck, Plan, Reason
+from compiler.records import dataclass
 from compiler.source import Document, Span
 from compiler.yamlio import load
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from compiler.records import dataclass
 from compiler.source import Document, Origin, Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """A value of a document that its schema accepts, so the readers below need no type checks of their own.
 

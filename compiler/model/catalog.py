@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from compiler.errors import Diagnostic
 from compiler.model.checks import Assertion, Check
 from compiler.model.component import Component, ManifestRef, Need, Note
 from compiler.model.vocabulary import OnTimeout, Scope
+from compiler.records import dataclass
 from compiler.source import Origin, Path
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.model.checks import Assertion, Check, Predicate
 from compiler.model.vocabulary import OnTimeout, Scope, Until
+from compiler.records import dataclass
 from compiler.source import Document, Origin
 
 

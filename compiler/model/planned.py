@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from compiler.errors import Diagnostic
@@ -12,6 +12,7 @@ from compiler.model.component import Chart, Drift, Install, Singleton, Stuck
 from compiler.model.recipe import Recipe
 from compiler.model.settings import Settings
 from compiler.model.vocabulary import OnTimeout, Piece, Scope, Until
+from compiler.records import dataclass
 from compiler.source import Origin
 
 

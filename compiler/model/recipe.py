@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from compiler.model.catalog import ClusterApi, Constraint, ReadinessOverride
 from compiler.model.checks import Assertion
 from compiler.model.component import Component, ManifestRef, Need, Note
 from compiler.model.settings import Settings
+from compiler.records import dataclass
 from compiler.source import Origin, Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TraceEntry:
     """One layer's say about one value path. `action`: set | replaced | merged | deleted | null."""
 

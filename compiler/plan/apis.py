@@ -9,13 +9,13 @@ recipe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compiler import predicates
 from compiler.errors import Collector
 from compiler.model import PIECES, Crd, Facts, KubeObject, Piece, Reason, Recipe
 from compiler.plan.scope import BUILT_IN_GROUPS
+from compiler.records import dataclass
 from compiler.source import Origin, Span
 
 Rendered = Mapping[str, Mapping[Piece, tuple[KubeObject, ...]]]

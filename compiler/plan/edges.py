@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from compiler import predicates
 from compiler.errors import Collector, did_you_mean
 from compiler.model import Facts, Need, Reason, Recipe, Until
+from compiler.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ only overlays that leave it open too. `nodes` takes no part in matching and coun
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from compiler.errors import Collector, did_you_mean
 from compiler.model import CRITERIA, BundleEntry, Catalog, Overlay
 from compiler.paths import lookup
+from compiler.records import dataclass
 
 Criteria: TypeAlias = Mapping[str, str | int]
 

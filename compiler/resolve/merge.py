@@ -7,15 +7,15 @@ changed: a result shares the branches that nobody touched and copies the maps on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from compiler.model import TraceEntry
+from compiler.records import dataclass
 from compiler.source import Origin, Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layer:
     """Values that one source gives to one component.
 
@@ -29,7 +29,7 @@ class Layer:
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clash:
     """A layer writes a scalar, map or list where an earlier one wrote another of the three."""
 
@@ -39,7 +39,7 @@ class Clash:
     layer: Layer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Merged:
     """The outcome of a merge.
 

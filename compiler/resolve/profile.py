@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.errors import Collector, did_you_mean
 from compiler.model import BundleEntry, ComponentRef, Constraint, Flags, Overlay, Profile, ProfileValue, SelectedProfile
 from compiler.predicates import strictly_equal
+from compiler.records import dataclass
 from compiler.resolve.draft import Draft, overlay_layer
 from compiler.resolve.merge import Layer, leaves, overlap
 from compiler.source import Origin, Path, built_in, dotted

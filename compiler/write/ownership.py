@@ -11,17 +11,18 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from compiler.errors import InternalError
+from compiler.records import dataclass
 
 CHECKSUMS = "checksums.txt"
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\r\n]+)")
 _PATH = re.compile(r"[ -\[\]-~]+")  # printable ASCII without the backslash: the same name on every file system
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Listing:
     """What lies in a folder, without following a symbolic link.
 

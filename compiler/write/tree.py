@@ -12,11 +12,11 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Files
+from compiler.records import dataclass
 from compiler.source import Span
 from compiler.write import swap
 from compiler.write.ownership import CHECKSUMS, Listing, check_files, executable, foreign, listing, owned
@@ -24,7 +24,7 @@ from compiler.write.ownership import CHECKSUMS, Listing, check_files, executable
 _SPAN = 1 << 20  # bytes that one write(2) is asked to take
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WriteReport:
     """What a build did to its folder: relative POSIX paths, sorted. `edited` are those of `changed` and `removed` that
     somebody had edited by hand since they were built.
@@ -42,7 +42,7 @@ class WriteReport:
         return bool(self.added or self.changed or self.removed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drift:
     """How a folder differs from what the sources compile to: relative POSIX paths, sorted.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from compiler.errors import Diagnostic
+from compiler.records import dataclass
 from compiler.review.diff.values import Change
 
 SideName: TypeAlias = Literal["base", "head"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from compiler.model import KubeObject
 from compiler.paths import Where
+from compiler.records import dataclass
 from compiler.review.diff.model import ObjectChange, Status, plain
 from compiler.review.diff.snapshot import stripped
 from compiler.review.diff.values import Steps, aligned, changes, name_of_items, same, shown_path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from compiler.paths import MISSING
+from compiler.records import dataclass
 from compiler.review.diff import tell
 from compiler.review.diff.model import SEVERITIES, Entry, Report
 from compiler.review.diff.objects import text_hunk

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from compiler import tools
 from compiler.errors import Diagnostic, UserError
+from compiler.records import dataclass
 from compiler.write.scratch import scratch
 from compiler.yamlio import load
 

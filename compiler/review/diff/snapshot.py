@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, cast
 
 from compiler.durations import format_duration
@@ -13,6 +13,7 @@ from compiler.emit.inventory import FILE, check_data, read_inventory
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Catalog, Chart, Edge, Files, Gate, KubeObject, Piece, Plan, Release, ResolvedComponent
 from compiler.pipeline import Compiled
+from compiler.records import dataclass
 from compiler.review.diff.model import plain
 from compiler.source import Span
 from compiler.yamlio import load, load_all

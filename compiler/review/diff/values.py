@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from compiler.paths import MISSING, Where
+from compiler.records import dataclass
 from compiler.source import Path, dotted
 
 Steps: TypeAlias = tuple[str | int | Where, ...]
