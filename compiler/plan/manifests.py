@@ -17,6 +17,7 @@ from compiler import predicates, yamlio
 from compiler.errors import Collector, UserError
 from compiler.model import CRITERIA, PIECES, Facts, KubeObject, ManifestRef, Piece, Recipe, ResolvedComponent
 from compiler.plan.scope import namespaced
+from compiler.plan.template_lines import in_template
 from compiler.source import Document, Origin, Path, Span, dotted
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ def _documents(
     if text is None:
         return
     try:
-        yield from yamlio.load_all(text, source.file)
+        for document in yamlio.load_all(text, source.file):
+            yield in_template(document, text, source.text)
     except UserError as error:
         for found in error.diagnostics:
             line = found.span.line if found.span else 0
@@ -295,7 +297,7 @@ def _quota(component: ResolvedComponent, recipe: Recipe) -> KubeObject:
             },
         },
     }
-    origin: Origin = component.component.origin.down("criticalPods")
+    origin: Origin = component.component.origin.down("spec", "criticalPods")
     return KubeObject(data, component.name, "pre", component.component.origin.document.file, origin)
 
 
