@@ -12,7 +12,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 - an explicit re-export
 else:
 
     def dataclass(cls=None, /, *, frozen=False, kw_only=False, **others):  # noqa: ANN001, ANN003, ANN201 - see above
