@@ -2,77 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from compiler.model import Catalog, ComponentRef, KubeObject, Overlay, Recipe, ResolvedComponent, TraceEntry
 from compiler.paths import MISSING
 from compiler.review.diff.model import Entry, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
+from compiler.review.diff.sources import Sources
 from compiler.review.diff.values import Change, same
-from compiler.source import Document, Origin, Path, Span
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The text of every source file on both sides, to tell what was edited and to show lines."""
-
-    base: Mapping[str, str]
-    head: Mapping[str, str]
-
-    def edited(self, file: str) -> bool:
-        """Whether the file differs between the sides."""
-        return self.base.get(file) != self.head.get(file)
-
-    def place(self, origin: Origin | Span | None, side: SideName) -> Place | None:
-        """The line of an origin; None for values that no file wrote."""
-        if origin is None:
-            return None
-        span = origin.span(key=True) if isinstance(origin, Origin) else origin
-        if span.file.startswith("<"):
-            return None
-        lines = (self.base if side == "base" else self.head).get(span.file, "").splitlines()
-        text = lines[span.line - 1].strip() if 0 < span.line <= len(lines) else ""
-        return Place(span.file, span.line, side, text)
-
-    def first_edit(self, file: str) -> Place | None:
-        """The first line of a file that differs: on the head's side, or on the base's where lines only went."""
-        old, new = self.base.get(file), self.head.get(file)
-        if old is None or new is None:
-            side: SideName = "base" if new is None else "head"
-            return Place(file, 1, side, "") if old != new else None
-        before, after = old.splitlines(), new.splitlines()
-        number = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-        if number is None:
-            number = min(len(before), len(after))
-        if number >= len(after):
-            return Place(file, number + 1, "base", before[number].strip()) if number < len(before) else None
-        return Place(file, number + 1, "head", after[number].strip())
-
-
-def texts(catalog: Catalog) -> dict[str, str]:
-    """File -> text of every source file that the catalog was made of."""
-    found: dict[str, str] = {}
-
-    def add(document: Document | None) -> None:
-        if document is not None and document.text is not None:
-            found[document.file] = document.text
-
-    add(catalog.workspace.origin.document)
-    for overlay in catalog.overlays.values():
-        add(overlay.origin.document)
-    for mixin in catalog.mixins.values():
-        add(mixin.origin.document)
-    for component in catalog.components.values():
-        add(component.origin.document)
-        for document in (component.values, *component.values_files.values()):
-            add(document)
-        for check in component.checks.values():
-            add(check.origin.document)
-        for source in component.manifest_sources.values():
-            found[source.file] = source.text
-    return dict(sorted(found.items()))
+from compiler.source import Origin, Path
 
 
 class Blame:
@@ -156,12 +95,22 @@ class Blame:
                 place = self.sources.place(origin, side)
                 if place is not None and self.sources.edited(place.file):
                     return place
+        if change.steps[0] in {"constraints", "preflight", "profileOwns"}:
+            return self._profile_choice()
         return None
 
+    def _profile_choice(self) -> Place | None:
+        """The line of the bundle that chooses another value of the profile than before."""
+        if self.base.facts.get("profile") == self.head.facts.get("profile") or self.head.catalog is None:
+            return None
+        entry = self.head.catalog.workspace.bundles.get(self.head.bundle)
+        return self.sources.place(entry.origin.down("profile"), "head") if entry and entry.profile else None
+
     def origins(self, found: Iterable[Origin | None], side: SideName) -> Place | None:
-        """The first of several origins whose file was edited; else the first of all."""
+        """The first of several origins whose line was edited, else whose file was, else the first of all."""
         places = [place for place in (self.sources.place(o, side) for o in found) if place is not None]
-        return next((p for p in places if self.sources.edited(p.file)), places[0] if places else None)
+        lines = (p for p in places if self.sources.edited_line(p))
+        return next(lines, next((p for p in places if self.sources.edited(p.file)), places[0] if places else None))
 
     def _entry(
         self, change: Change, found: TraceEntry, side: SideName, component: ResolvedComponent | None, at: Path

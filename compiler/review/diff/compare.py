@@ -9,12 +9,13 @@ from typing import Any
 from compiler.model import KubeObject
 from compiler.paths import MISSING
 from compiler.review.diff import risks
-from compiler.review.diff.blame import Blame, Sources
+from compiler.review.diff.blame import Blame
 from compiler.review.diff.files import file_changes, wiring_objects
 from compiler.review.diff.model import BundleDiff, ComponentDiff, Entry, ObjectChange, Risk, Status
 from compiler.review.diff.objects import Pair, difference, pairs
 from compiler.review.diff.order import links, order_changes
 from compiler.review.diff.snapshot import ComponentView, ReleaseView, Snapshot, renamed
+from compiler.review.diff.sources import Sources
 from compiler.review.diff.values import Change, changes, same
 from compiler.review.diff.words import count, size_of
 from compiler.versions import parse_version
@@ -175,7 +176,7 @@ def _component(
     dangers = [
         *risks.of_component(before, after, base, head, fields, blame),
         *risks.of_values(after.resolved, before.resolved, values, head, after.name),
-        *risks.of_objects(mine, after.name, blame),
+        *risks.of_objects(mine, after.name, blame, with_component=before.namespace != after.namespace),
     ]
     diff = ComponentDiff(
         name=after.name,

@@ -200,6 +200,11 @@ def _told(item: GateCheck) -> str:
 
 
 def _edge_place(edge: Edge, side: SideName, blame: Blame) -> Place | None:
+    if side == "base":
+        # The provider may have left, and with it every edge to it.
+        provider = next((r.component for r in blame.base.releases if r.id == edge.provider), None)
+        if provider is not None and provider not in blame.head.components:
+            return blame.component(provider, "base")
     return blame.origins([r.origin for r in edge.reasons], side)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from compiler.errors import Diagnostic
-from compiler.review.diff.blame import Sources
+from compiler.records import dataclass
 from compiler.review.diff.compare import compare, likeness, whole
 from compiler.review.diff.model import BundleDiff, Cause, Place, Report
 from compiler.review.diff.snapshot import Snapshot
+from compiler.review.diff.sources import Sources
 from compiler.review.diff.words import count
 
 _ALIKE = 0.5  # share of equal releases from which a bundle of another name counts as the renamed one
@@ -35,7 +36,13 @@ def report(base: Side, head: Side, sources: Sources, command: str = "", notes: S
     bundles.sort(key=lambda b: b.name)
     found = causes(bundles)
     named = {cause.place.file for cause in found}
+    # The files of a component that came or went are its own, whatever they hold.
+    come_or_gone = {
+        name for b in bundles for c in b.components if c.status != "changed" for name in (c.name, c.old_name)
+    }
+    folders = tuple(f"components/{name}/" for name in come_or_gone if name)
     edited = {f for f in {*sources.base, *sources.head} if sources.edited(f)}
+    edited = {f for f in edited if not f.startswith(folders) and not any(f"/{folder}" in f for folder in folders)}
     telling = not (base.errors or head.errors or any(b.status == "broken" for b in bundles))
     idle = tuple(_idle(edited - named, sources)) if telling else ()
     errors = base.errors, head.errors
@@ -177,7 +184,8 @@ def _verdict(result: Report) -> str:
         else:
             sentences.append(f"{names} did not compile before and {'now does' if verb == 'does' else 'now do'}")
     if not differing and not broken:
-        return f"No change: {count(len(result.bundles), 'bundle')} compile to the same files."
+        verb = "compiles" if len(result.bundles) == 1 else "compile"
+        return f"No change: {count(len(result.bundles), 'bundle')} {verb} to the same files."
     if loud:
         risks = {repr(r) for b in loud for r in b.risks}
         all_ = len(loud) == len(result.bundles)

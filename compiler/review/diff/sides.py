@@ -10,11 +10,11 @@ from compiler import pipeline
 from compiler.errors import Diagnostic, UserError
 from compiler.model import BundleEntry, Catalog, Flags
 from compiler.resolve import entry_for
-from compiler.review.diff.blame import Sources, texts
 from compiler.review.diff.model import Report
 from compiler.review.diff.report import Side, report
 from compiler.review.diff.revisions import CACHE, Repository, base_of, checked_out, repository, revision
 from compiler.review.diff.snapshot import Snapshot, of_compiled
+from compiler.review.diff.sources import Sources, texts
 
 WORKTREE = "worktree"
 """What --head is called when it is not a revision: the files as they lie there, uncommitted and untracked ones too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.errors import Diagnostic
@@ -37,13 +38,19 @@ def where(names: Sequence[str], report: Report) -> str:
 def cause(item: Cause) -> str:
     """`mixins/x.yaml:14` changes 3 values in 9 bundles."""
     gone = " (a line that went)" if item.place.side == "base" else ""
-    what = ", ".join(_caused(kind, number) for kind, number in item.what.items())
-    return f"`{item.place}`{gone} changes {what} in {count(len(item.bundles), 'bundle')}"
+    verbs: dict[str, list[str]] = {}
+    for kind, number in item.what.items():
+        noun, _, state = kind.rpartition(" ")
+        verb = {"added": "adds", "removed": "removes", "renamed": "renames"}.get(state)
+        verbs.setdefault(verb or "changes", []).append(count(number, noun) if verb else _caused(kind, number))
+    what = " and ".join(f"{verb} {', '.join(things)}" for verb, things in verbs.items())
+    alone = set(item.what) <= {"bundle added", "bundle removed", "bundle renamed"}
+    return f"`{item.place}`{gone} {what}" + ("" if alone else f" in {count(len(item.bundles), 'bundle')}")
 
 
 def risk(item: Risk) -> str:
     """`gpu-operator`: text."""
-    named = not item.component or item.component in item.text.split()
+    named = not item.component or item.component in re.split(r"[^\w.-]+", item.text)
     return item.text if named else f"`{item.component}`: {item.text}"
 
 

@@ -1,0 +1,100 @@
+"""The sources of both sides as text: which file and which line was edited, and what stands there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compiler.model import Catalog
+from compiler.review.diff.model import Place, SideName
+from compiler.source import Document, Origin, Span
+
+_Opcodes = Sequence[tuple[str, int, int, int, int]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The text of every source file on both sides, by its path relative to the workspace."""
+
+    base: Mapping[str, str]
+    head: Mapping[str, str]
+    _edits: dict[str, _Opcodes] = field(default_factory=dict, repr=False, compare=False)
+
+    def edited(self, file: str) -> bool:
+        """Whether the file differs between the sides."""
+        return self.base.get(file) != self.head.get(file)
+
+    def edited_line(self, place: Place) -> bool:
+        """Whether the line of a place is one of those that differ."""
+        if not self.edited(place.file):
+            return False
+        tag, _, _, _, _ = self._block(place.file, place.line, place.side)
+        return tag != "equal"
+
+    def place(self, origin: Origin | Span | None, side: SideName) -> Place | None:
+        """The line of an origin; None for values that no file wrote.
+
+        A line of the base that another one replaced is told as that one: there it can be looked at.
+        """
+        if origin is None:
+            return None
+        span = origin.span(key=True) if isinstance(origin, Origin) else origin
+        if span.file.startswith("<"):
+            return None
+        if side == "base" and span.file in self.head and self.edited(span.file):
+            tag, i1, _, j1, j2 = self._block(span.file, span.line, "base")
+            if tag == "replace":
+                return self._at(span.file, min(j1 + span.line - 1 - i1, j2 - 1) + 1, "head")
+        return self._at(span.file, span.line, side)
+
+    def first_edit(self, file: str) -> Place | None:
+        """The first line of a file that differs: on the head's side, or on the base's where lines only went."""
+        if not self.edited(file):
+            return None
+        if file not in self.base or file not in self.head:
+            return self._at(file, 1, "base" if file in self.base else "head")
+        tag, i1, _, j1, _ = next((block for block in self._blocks(file) if block[0] != "equal"), ("delete", 0, 0, 0, 0))
+        return self._at(file, i1 + 1, "base") if tag == "delete" else self._at(file, j1 + 1, "head")
+
+    def _at(self, file: str, line: int, side: SideName) -> Place:
+        lines = (self.base if side == "base" else self.head).get(file, "").split("\n")
+        return Place(file, line, side, lines[line - 1].strip() if 0 < line <= len(lines) else "")
+
+    def _block(self, file: str, line: int, side: SideName) -> tuple[str, int, int, int, int]:
+        for block in self._blocks(file):
+            _, i1, i2, j1, j2 = block
+            first, end = (i1, i2) if side == "base" else (j1, j2)
+            if first < line <= end:
+                return block
+        return ("equal", 0, 0, 0, 0)
+
+    def _blocks(self, file: str) -> _Opcodes:
+        if file not in self._edits:
+            sides = [texts.get(file, "").split("\n") for texts in (self.base, self.head)]
+            self._edits[file] = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+        return self._edits[file]
+
+
+def texts(catalog: Catalog) -> dict[str, str]:
+    """File -> text of every source file that the catalog was made of."""
+    found: dict[str, str] = {}
+
+    def add(document: Document | None) -> None:
+        if document is not None and document.text is not None:
+            found[document.file] = document.text
+
+    add(catalog.workspace.origin.document)
+    for overlay in catalog.overlays.values():
+        add(overlay.origin.document)
+    for mixin in catalog.mixins.values():
+        add(mixin.origin.document)
+    for component in catalog.components.values():
+        add(component.origin.document)
+        for document in (component.values, *component.values_files.values()):
+            add(document)
+        for check in component.checks.values():
+            add(check.origin.document)
+        for source in component.manifest_sources.values():
+            found[source.file] = source.text
+    return dict(sorted(found.items()))
