@@ -35,8 +35,8 @@ class Schemas:
     @cached_property
     def _texts(self) -> Mapping[str, bytes]:
         folder = resources.files("compiler") / "schemas"
-        files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".schema.json"))
-        return {name: (folder / name).read_bytes() for name in files}
+        names = (f"{kind.lower()}.schema.json" for kind in ("Checks", "Common", *_KINDS))
+        return {name: (folder / name).read_bytes() for name in names}
 
     @cached_property
     def digest(self) -> str:

@@ -17,8 +17,11 @@ from compiler.load.schema import Schemas
 from compiler.source import Document
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = {p.name: json.loads(p.read_text()) for p in sorted((ROOT / "compiler" / "schemas").glob("*.json"))}
 KINDS = ("Checks", "Component", "Mixin", "Overlay", "Workspace")
+SCHEMAS = {
+    name: json.loads((ROOT / "compiler" / "schemas" / name).read_text())
+    for name in (f"{kind.lower()}.schema.json" for kind in (*KINDS, "Common"))
+}
 
 
 def nodes(schema: Any, at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
