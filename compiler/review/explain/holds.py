@@ -45,8 +45,8 @@ def of_gate(plan: Plan, gate: Gate) -> tuple[Hold, ...]:
         f"{format_duration(plan.settings.gates.poll)} for at most {timeout}, then ends the run with a diagnosis",
         "helmfile": f"a presync hook of {gate.id} runs `lib/gate {gate.id}` for at most {timeout}",
         "argocd": f"{_guard(plan, release)}; it fails after {timeout}, and the sync is tried again",
-        "flux": f"Kustomization {_name(plan, f'gate-{gate.id}')} checks the health of what it waits for, one attempt of "
-        f"1m after the other, for ever; {_name(plan, gate.id)} depends on it",
+        "flux": f"Kustomization {_name(plan, f'gate-{gate.id}')} checks the health of what it waits for, one attempt "
+        f"of 1m after the other, for ever; {_name(plan, gate.id)} depends on it",
     }
     return tuple(Hold(deployer, hard=True, text=texts[deployer]) for deployer in plan.settings.deployers)
 

@@ -41,11 +41,11 @@ def stories(catalog: Catalog, plan: Plan, word: str) -> tuple[ObjectStory, ...]:
     if not found:
         known = sorted({*(_called(o) for r in plan.releases for o in r.objects), *_namespace_names(plan)})
         near = difflib.get_close_matches(word, known, n=4, cutoff=0.5) or [k for k in known if k.endswith(f"/{name}")]
-        fix = f"the closest: {', '.join(f'`{n}`' for n in near)}" if near else None
+        close = f"the closest: {', '.join(f'`{n}`' for n in near)}; " if near else ""
         charts = sum(1 for r in plan.releases if not r.local)
         message = f"the bundle renders no object `{word}`"
         note = f"objects inside the {charts} charts are rendered by Helm, and not known here"
-        raise UserError([Diagnostic("BC2016", message, None, f"{fix}; {note}" if fix else note)])
+        raise UserError([Diagnostic("BC2016", message, None, close + note)])
     return tuple(found)
 
 
