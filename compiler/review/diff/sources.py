@@ -71,8 +71,8 @@ class Sources:
 
     def _blocks(self, file: str) -> _Opcodes:
         if file not in self._edits:
-            sides = [texts.get(file, "").split("\n") for texts in (self.base, self.head)]
-            self._edits[file] = difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+            old, new = (side.get(file, "").split("\n") for side in (self.base, self.head))
+            self._edits[file] = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         return self._edits[file]
 
 

@@ -55,7 +55,7 @@ def size_of(values: Mapping[str, Any]) -> int:
 def _windows(left: str, right: str) -> tuple[str, str]:
     """Both texts cut to what surrounds their first difference."""
     first = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
-    start = max(0, min(first, max(len(left), len(right)) - _ROOM) - _ROOM // 3) if first > _ROOM // 2 else 0
+    start = min(max(0, first - _ROOM // 3), max(0, max(len(left), len(right)) - _ROOM))
 
     def cut(text: str) -> str:
         part = text[start : start + _ROOM]
