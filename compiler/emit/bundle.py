@@ -96,7 +96,7 @@ def recipe_document(recipe: Recipe) -> dict[str, Any]:
         "overlays": list(recipe.overlays),
         **_optional("mixins", list(recipe.mixins)),
         **_optional("profile", dict(_profile(recipe))),
-        **_optional("inputs", dict(recipe.inputs)),
+        **_optional("inputs", payload.plain(recipe.inputs)),
         **_optional(
             "constraints",
             [
@@ -111,7 +111,7 @@ def recipe_document(recipe: Recipe) -> dict[str, Any]:
         **_optional("prerequisites", [{"id": note.id, "text": note.text} for note in recipe.prerequisites]),
         **_optional("operations", list(recipe.operations)),
         "components": [dict(_component(component)) for component in recipe.components.values()],
-        **_optional("validation", dict(recipe.validation)),
+        **_optional("validation", {phase: payload.plain(said) for phase, said in recipe.validation.items()}),
     }
     return {"apiVersion": API_VERSION, "kind": "Recipe", "metadata": {"name": recipe.name}, "spec": spec}
 
@@ -135,7 +135,7 @@ def _component(item: ResolvedComponent) -> Iterator[tuple[str, Any]]:
     if item.component.chart is not None:
         chart = item.component.chart
         yield "chart", {"repository": chart.repository, "name": chart.name}
-    yield from _optional("values", dict(item.values)).items()
+    yield from _optional("values", payload.plain(item.values)).items()
     yield from _optional("healthCheckSkip", item.health_check_skip).items()
 
 

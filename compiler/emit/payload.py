@@ -90,7 +90,7 @@ def chart_version(release: Release) -> str:
 def _content(release: Release) -> dict[str, bytes]:
     """The release's files but for Chart.yaml, relative to its folder."""
     if not release.local:
-        return {"values.yaml": _yaml(_plain(release.values))}
+        return {"values.yaml": _yaml(plain(release.values))}
     files = {"templates/all.yaml": _TEMPLATE.encode()}
     for name, item in _file_names(release):
         files[f"manifests/{name}.yaml"] = _yaml(_with_wave(item))
@@ -139,11 +139,12 @@ def _file_name(item: KubeObject, attempt: int) -> str:
 
 
 def _with_wave(item: KubeObject) -> Any:
-    data = _plain(item.data)
+    data = plain(item.data)
     wave = WAVES.get(item.piece)
     if wave is not None:
         metadata = data["metadata"]
         metadata["annotations"] = {**metadata.get("annotations", {}), _WAVE: wave}
+        data["metadata"] = plain(metadata)
     return data
 
 
@@ -186,12 +187,15 @@ def _check_crds(release: Release, found: Collector) -> None:
             )
 
 
-def _plain(data: Any) -> Any:
-    """A deep copy of plain dicts and lists, so that nothing that is shared can be seen or changed."""
+def plain(data: Any) -> Any:
+    """A deep copy of plain dicts and lists, keys sorted as kubectl prints them.
+
+    Where and in which order values were written is no matter of the cluster's, so it does not show in `out/`.
+    """
     if isinstance(data, Mapping):
-        return {key: _plain(value) for key, value in data.items()}
+        return {key: plain(data[key]) for key in sorted(data)}
     if isinstance(data, (list, tuple)):
-        return [_plain(value) for value in data]
+        return [plain(value) for value in data]
     return data
 
 

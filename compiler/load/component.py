@@ -115,7 +115,7 @@ class _Builder:
             checks=self.checks,
             readiness_api=self._readiness(readiness, "api"),
             readiness_ready=self._readiness(readiness, "ready"),
-            health=tuple(self._ids(spec, "health")) if "health" in spec else tuple(self.checks),
+            health=tuple(self._ids(spec, "health")) if "health" in spec else tuple(sorted(self.checks)),
             install=self.install,
             hooks=tuple(
                 Hook(

@@ -62,7 +62,7 @@ def plan(recipe: Recipe) -> Plan:
             ComponentPlan(
                 name,
                 tuple(release_id(name, piece) for piece in builder.pieces(name)),
-                binder.by_id(components[name], components[name].component.health or components[name].component.checks),
+                binder.by_id(components[name], components[name].component.health),
                 levels[name],
             )
             for name in ordered
