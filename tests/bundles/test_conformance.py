@@ -95,3 +95,18 @@ def test_what_waits_in_one_deployer_waits_in_all(bundle: Bundle) -> None:
 
 def _seconds(text: str) -> int:
     return int(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+
+
+def test_case_65_one_owner_of_a_crd_that_two_charts_hold(bundle: Bundle) -> None:
+    """ComputeDomain: the DRA driver's copy wins on every deployer, gpu-operator's is left out or ignored."""
+    shared = {"computedomains.resource.nvidia.com", "computedomaincliques.resource.nvidia.com"}
+    (line,) = [li for li in bundle.files["lib/prepare"].decode().splitlines() if "computedomains." in li]
+    assert "dra-driver-nvidia-gpu --version 0.5.1 -- " in line
+    owner = bundle.one("flux/releases/nvidia-dra-driver-gpu/release.yaml")["spec"]
+    other = bundle.one("flux/releases/gpu-operator/release.yaml")["spec"]
+    assert (owner["install"]["crds"], owner["upgrade"]["crds"]) == ("CreateReplace", "CreateReplace")
+    assert (other["install"]["crds"], other["upgrade"]["crds"]) == ("Create", "Skip")
+    app = bundle.one("argocd/apps/gpu-operator.yaml")["spec"]
+    assert {d["name"] for d in app["ignoreDifferences"]} == shared
+    assert "RespectIgnoreDifferences=true" in app["syncPolicy"]["syncOptions"]
+    assert "ignoreDifferences" not in bundle.one("argocd/apps/nvidia-dra-driver-gpu.yaml")["spec"]
