@@ -75,5 +75,13 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC6003": "a file that does not belong, or one that is missing",
         "BC6004": "not a bundle",
         "BC6005": "a revision that cannot be read from Git",
+        "BC7001": "a source file that nothing uses",
+        "BC7002": "a value that is there already and changes nothing",
+        "BC7003": "a constraint that is weaker than the one it replaces",
+        "BC7004": "a version that floats",
+        "BC7005": "a component without a health check",
+        "BC7006": "a rule that an overlay replaces",
+        "BC7007": "a recipe that lint cannot compile for lack of an input",
+        "BC7008": "a waiver that is not needed or has run out",
     }
 )

@@ -15,6 +15,7 @@ import click
 from compiler.cli.build import build
 from compiler.cli.diff import diff
 from compiler.cli.explain import explain
+from compiler.cli.lint import lint
 from compiler.cli.output import prepare, say
 from compiler.cli.session import FolderName, Session
 from compiler.cli.show import graph, list_, resolve
@@ -42,7 +43,7 @@ def cli(session: Session, workspace: Path | None) -> None:
     session.workspace = workspace
 
 
-for _command in (build, list_, resolve, graph, verify, diff, explain):
+for _command in (build, list_, resolve, graph, verify, diff, explain, lint):
     cli.add_command(_command)
 
 
