@@ -30,6 +30,8 @@ class Binder:
         self._recipe = recipe
         self._rendered = rendered
         self._facts = facts
+        crds = [crd for c in recipe.components.values() for crd in c.component.crds]
+        self._namespaced_kinds = {(crd.group, crd.kind) for crd in crds if crd.scope == "Namespaced"}
 
     def bind(self, component: ResolvedComponent, checks: Iterable[Check]) -> tuple[Check, ...]:
         """The bound checks, in order; one written check may become none or several."""
@@ -38,7 +40,7 @@ class Binder:
             if check.when is not None and not predicates.evaluate(check.when, self._facts):
                 continue
             for bound in self._named(component, replace(check, when=None)):
-                if bound.kind in _NAMESPACED and bound.namespace is None:
+                if bound.namespace is None and self._namespaced(bound):
                     bound = replace(bound, namespace=component.namespace)  # noqa: PLW2901
                 minimum = self._minimum(component, bound)
                 if bound.kind == "nodes" and minimum == 0:
@@ -76,6 +78,12 @@ class Binder:
     def seconds(self, timeout: int) -> int:
         """A deadline under this bundle's `gates.timeoutScale`, at least one second."""
         return max(1, round(timeout * self._recipe.settings.gates.timeout_scale))
+
+    def _namespaced(self, check: Check) -> bool:
+        """Whether the one object that a check looks at lies in a namespace: it is the component's if none is said."""
+        if check.kind in ("field", "condition"):
+            return (check.group, check.object_kind) in self._namespaced_kinds
+        return check.kind in _NAMESPACED
 
     def _named(self, component: ResolvedComponent, check: Check) -> list[Check]:
         """`name: rendered` stands for every object of that kind that the component renders."""
