@@ -52,6 +52,12 @@ class Api:
             raise ApiError(response.status, text.decode(errors="replace")[:500])
         return json.loads(text) if text else None
 
+    def close(self) -> None:
+        """Ends the connection; the next request makes a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def list(self, path: str, **query: str) -> list[Object]:
         """The items of a collection; none when the API is not there."""
         try:

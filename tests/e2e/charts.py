@@ -19,7 +19,7 @@ from typing import Any
 from compiler.facts import facts as facts_of
 from compiler.model import Check, Plan, Release
 from compiler.predicates import evaluate
-from compiler.yamlio import load_all
+from compiler.yamlio import dump, load_all
 
 # Workloads that an operator makes, not its chart.
 OPERATED = {
@@ -198,7 +198,7 @@ def _smallest(schema: dict[str, Any]) -> Any:
 def _package(name: str, version: str, crds: list[Any], objects: list[Any]) -> bytes:
     """A chart's archive, the same bytes for the same content. Objects are read as files: nothing is a template."""
     files = {"Chart.yaml": json.dumps({"apiVersion": "v2", "name": name, "version": version, "type": "application"})}
-    files |= {f"crds/{crd['metadata']['name']}.yaml": json.dumps(crd, indent=1) for crd in crds}
+    files |= {f"crds/{crd['metadata']['name']}.yaml": dump(crd) for crd in crds}
     files |= {f"files/{index:03}.json": json.dumps(item) for index, item in enumerate(objects)}
     files["templates/all.yaml"] = (
         '{{ range $path, $_ := .Files.Glob "files/*" }}\n---\n{{ $.Files.Get $path }}\n{{ end }}\n'

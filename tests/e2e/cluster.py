@@ -189,6 +189,7 @@ def cluster(folder: Path, name: str, helm: str, *, nodes: int = 2, provided: boo
             yield made
         finally:
             made.simulator.stop()
+            made.api.close()
 
 
 def provide(made: Cluster, *, without: str = "") -> None:

@@ -130,20 +130,24 @@ def test_prune(nvke: Cluster) -> None:
     nvke.deploy().expect(0, "1 of 16 releases changed")
 
 
-def test_operator_gone(nvke: Cluster) -> None:
-    """undeploy.sh: a stuck finalizer is reported with what people can do, and not forced."""
-    nvke.simulator.faults.dead = {"network-operator-sriov-network-operator"}
+def test_stuck_finalizer(nvke: Cluster) -> None:
+    """undeploy.sh: a stuck finalizer is reported with what people can do, not forced; its operator stays."""
+    path = "/apis/resource.nvidia.com/v1beta1/namespaces/default/computedomains"
+    domain: Object = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "theirs", "finalizers": ["resource.nvidia.com/computeDomain"]},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "theirs"}}},
+    }
+    nvke.api.create(path, domain)
+    nvke.api.delete(f"{path}/theirs")
     nvke.mark()
-    run = nvke.undeploy("--only", "sriov-ib-networks", "--only", "network-operator", GATE_TIMEOUT_SCALE="0.005")
-    nvke.simulator.faults.dead = set()
-    run.expect(
-        3 if "stopped at network-operator-post" in run.output else 1,
-        "stuck: SriovIBNetwork",
-        "wait(s) for the finalizer",
+    nvke.undeploy("--only", "nvidia-dra-driver-gpu", GATE_TIMEOUT_SCALE="0.005").expect(
+        3, "1 left: theirs", "stuck: ComputeDomain default/theirs", "resource.nvidia.com/computeDomain", "stopped at"
     )
-    patches = [e for e in nvke.witness(since_mark=True).writes("kubectl/") if e["verb"] == "patch"]
-    assert not patches, describe(patches)
-    assert nvke.statuses()["network-operator"] == "deployed"
+    assert not nvke.witness(since_mark=True).deployer()
+    assert nvke.statuses()["nvidia-dra-driver-gpu"] == "deployed"
+    nvke.api.merge(f"{path}/theirs", {"metadata": {"finalizers": None}})
 
 
 def test_undeploy(nvke: Cluster) -> None:

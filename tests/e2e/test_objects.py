@@ -45,6 +45,7 @@ def test_objects(tmp_path: Path) -> None:
             words = [word for f in files for word in ("-f", str(f))]
             kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", *words)
             count += len(items)
+        api.close()
         assert count > 500
 
 

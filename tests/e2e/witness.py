@@ -60,7 +60,8 @@ class Witness:
         if release.chart is not None:
             objects += self.charts[release.chart.repository, release.chart.name].objects
         mine = {key(item, release.namespace) for item in objects}
-        mine |= {("apiextensions.k8s.io", "customresourcedefinitions", "", name) for name in release.crds_before}
+        own = set(release.crds_before) - self._crds_of_others(release)
+        mine |= {("apiextensions.k8s.io", "customresourcedefinitions", "", name) for name in own}
         record = f"sh.helm.release.v1.{release.id}.v"
         times = [
             e["requestReceivedTimestamp"]
@@ -69,6 +70,10 @@ class Witness:
             or (where[1:3] == ("secrets", release.namespace) and where[3].startswith(record))
         ]
         return min(times, default=None)
+
+    def _crds_of_others(self, release: Release) -> set[str]:
+        components = self.plan.recipe.components.values()
+        return {crd.name for c in components if c.enabled and c.name != release.component for crd in c.component.crds}
 
     def deployed(self, release: Release) -> str | None:
         """When Helm first recorded the release as deployed."""
