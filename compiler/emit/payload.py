@@ -60,6 +60,11 @@ def directory(release: Release) -> str:
     return f"components/{release.id}"
 
 
+def manifest_files(release: Release) -> list[tuple[str, KubeObject]]:
+    """(file relative to the bundle, object) of every object of a local release, in order of the files' names."""
+    return [(f"{directory(release)}/manifests/{name}.yaml", item) for name, item in _file_names(release)]
+
+
 def namespace_file(name: str) -> str:
     """The file of a namespace, relative to the bundle: `namespaces/<name>.yaml`."""
     return f"namespaces/{name}.yaml"
@@ -80,6 +85,19 @@ def content_hash(release: Release) -> str:
         content = [_TEMPLATE, [o.data for o in sorted(release.objects, key=lambda o: o.identity)]]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dict)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def teardown(release: Release) -> str:
+    """How a release is removed once its bundle no longer holds it; its label `bundlec.dev/teardown`.
+
+    keep: by hand only, since it carries CRDs in templates; first: objects of ours, before the charts that bring their
+    kinds; remove: a chart; last: what a chart was given before it was installed.
+    """
+    if release.keep:
+        return "keep"
+    if release.piece == "pre":
+        return "last"
+    return "first" if release.local else "remove"
 
 
 def chart_version(release: Release) -> str:

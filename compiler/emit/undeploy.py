@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from compiler.emit import shell
 from compiler.model import Files, Plan
 
@@ -13,7 +15,7 @@ def emit(plan: Plan) -> Files:
         for r in reversed(plan.releases)
     ]
     stuck = dict.fromkeys(
-        shell.words(["stuck", s.group, s.kind, s.namespace or "", s.finalizer, *s.commands])
+        _lines(["stuck", s.group, s.kind, s.namespace or "", s.finalizer], s.commands)
         for release in reversed(plan.releases)
         for s in release.stuck
     )
@@ -23,8 +25,8 @@ def emit(plan: Plan) -> Files:
             title=shell.Script(plan.bundle),
             removals=shell.body(removals),
             stuck=shell.body(stuck),
-            namespaces=shell.Script(shell.words(n.name for n in plan.namespaces)),
-            crds=shell.Script(shell.words(_crds(plan))),
+            namespaces=shell.script((shell.words([n.name]) for n in plan.namespaces), 2),
+            crds=shell.script((shell.words([name]) for name in _crds(plan)), 2),
         )
     }
 
@@ -33,6 +35,11 @@ def read_order(files: Files) -> tuple[str, ...]:
     """The release ids in the order in which undeploy.sh removes them, read from the file."""
     text = files.get("undeploy.sh", b"").decode()
     return tuple(line[1] for line in shell.read_body(text, "removals") if line[0] == "remove" and len(line) == 6)
+
+
+def _lines(head: list[str], rest: Iterable[str]) -> str:
+    """One command over several lines, each further word on its own."""
+    return " \\\n    ".join([shell.words(head), *(shell.words([word]) for word in rest)])
 
 
 def _crds(plan: Plan) -> list[str]:

@@ -1,8 +1,8 @@
 """A `kubectl` and a `helm` without a cluster: small programs whose cluster is a folder, for the logic of the scripts.
 
 Run as a program (`fake_cluster.py kubectl get ...`) this file imports nothing but the standard library, so that a call
-costs some 15 ms. What the real programs print was taken from them; `test_scripts_real.py` runs the same scripts against
-the real ones.
+costs some 15 ms. What the real programs print was taken from them; the tests in e2e/ run the same
+scripts against the real ones.
 """
 
 from __future__ import annotations
@@ -154,6 +154,8 @@ def _get(store: Store, words: list[str], options: dict[str, str]) -> str:
         wanted = None if everywhere or not namespaced else options.get("namespace", "default")
         items = [o for k, o in sorted(objects.items()) if wanted is None or k.split("/")[0] == wanted]
         items = [o for o in items if _selected(o, options.get("selector", ""))]
+        field, _, only = options.get("field-selector", "").partition("=")
+        items = [o for o in items if field != "metadata.name" or o["metadata"]["name"] == only]
         if output.startswith("jsonpath="):
             return jsonpath(output.removeprefix("jsonpath="), {"items": items})
         return "".join(f"{o['metadata']['name']} {o.get('shown', '')}\n" for o in items)

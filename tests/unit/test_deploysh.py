@@ -626,15 +626,16 @@ def test_works_from_any_folder_and_keeps_a_relative_kubeconfig(cluster: Cluster,
 
 def leftovers(cluster: Cluster) -> None:
     names = [
-        ("old", "x"),
-        ("old-pre", "x"),
-        ("old-post", "x"),
-        ("older", "x"),
-        ("crds", "y"),
-        ("cert-manager", "elsewhere"),
+        ("old-pre", "x", "last"),
+        ("old-post", "x", "first"),
+        ("older", "x", "remove"),
+        ("old", "x", "remove"),
+        ("crds", "y", "keep"),
+        ("cert-manager", "elsewhere", "remove"),
     ]
-    for name, namespace in names:
-        cluster.record(name, namespace, 1, "deployed", bundle="demo", teardown="keep" if name == "crds" else "remove")
+    for name, namespace, teardown in names:
+        cluster.record(name, namespace, 1, "deployed", bundle="demo", teardown=teardown)
+        cluster.change(calls=Store(cluster.folder).state["calls"] + 1)
     cluster.record("foreign", "x", 1, "deployed", bundle="another")
     cluster.record("unlabelled", "x", 1, "deployed")
 
@@ -650,15 +651,12 @@ def test_leftovers_are_listed(cluster: Cluster, bundle: Path):
     assert not any(word in ran.said for word in ("foreign", "unlabelled"))
 
 
-def test_prune_removes_post_pieces_first_and_spares_crds(cluster: Cluster, bundle: Path):
+def test_prune_removes_our_objects_first_then_the_newest_and_spares_crds(cluster: Cluster, bundle: Path):
     settled(cluster, bundle)
     leftovers(cluster)
     ran = cluster.run(bundle / "deploy.sh", "--prune")
     assert ran.status == 0, ran.said
-    removed = ran.helm("uninstall")
-    assert removed[0] == "old-post"
-    assert removed[-1] == "old-pre"
-    assert sorted(removed) == ["cert-manager", "old", "old-post", "old-pre", "older"]
+    assert ran.helm("uninstall") == ["old-post", "cert-manager", "old", "older", "old-pre"]
     assert "y/crds; it carries CRDs" in ran.said
     assert state(cluster, "cert-manager", "cert-manager")
 

@@ -573,7 +573,7 @@ def test_teardown_waits_for_the_dust_to_settle(cluster: Cluster, tmp_path: Path)
     write(small_plan(), tmp_path)
     cluster.put(*NODE_STATE_CRD)
     cluster.put(*state("a", "Succeeded"))
-    cluster.change(later=[[4, *state("a", "InProgress")], [8, *state("a", "Succeeded")]])
+    cluster.change(later=[[2, *state("a", "InProgress")], [5, *state("a", "Succeeded")]])
     ran = cluster.run(tmp_path / "lib/gate", "--teardown", "network-operator-post", GATE_SETTLE="1")
     assert ran.status == 0
     assert "not nvidia-network-operator/a=InProgress" in ran.out
@@ -729,8 +729,7 @@ def test_hostile_words_are_only_words(cluster: Cluster, tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_fake_reads_json_paths_as_kubectl_does():
-    """The subset of JSONPath that the scripts use; the real kubectl is asked in test_scripts_real.py."""
+def test_the_fake_reads_json_paths():
     data = {"items": [{"a": {"b.c/d": 1}, "l": [{"t": "x", "s": True}, {"t": "y"}]}, {"a": {}}]}
     assert jsonpath('{range .items[*]}{.a.b\\.c/d}={.l[?(@.t=="x")].s};{"\\n"}{end}', data) == "1=true;\n=;\n"
     assert jsonpath("{range .items[?(@.l)]}{.l[1].t}{end}{.none}", data) == "y"

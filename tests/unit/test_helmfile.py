@@ -84,7 +84,7 @@ releases:
   labels:
     bundlec.dev/bundle: demo
     bundlec.dev/content: '{payload.content_hash(plan.release("sriov-ib-networks"))}'
-    bundlec.dev/teardown: remove
+    bundlec.dev/teardown: first
   needs:
   - nvidia-network-operator/network-operator-post
   disableValidationOnInstall: true
