@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.cli.memory import Memory
 from compiler.cli.output import as_json, diagnostic_json, say, style
 from compiler.cli.session import (
     WORKSPACE_FILE,
@@ -17,6 +19,7 @@ from compiler.cli.session import (
     Session,
     complete_name,
     entries,
+    find_root,
     format_option,
     profile_option,
 )
@@ -70,6 +73,12 @@ def build(
     if everything == bool(bundles):
         raise click.UsageError("name bundles, or give --all" if not everything else "give names or --all, not both")
     session.outcome = "" if check else "nothing was written"
+    memory = _memory(session)
+    said = None if check else memory.recall()
+    if said is not None:
+        for text, err in said:
+            say(text, err=err)
+        return
     catalog = session.catalog()
     chosen = list(catalog.workspace.bundles.values()) if everything else entries(catalog, bundles)
     if not chosen:
@@ -83,7 +92,23 @@ def build(
     if check:
         _check(session, compiled, folder, leftover)
     else:
-        _write(session, compiled, folder, leftover)
+        done = _write(session, compiled, folder)
+        notes = _notes(session, compiled, leftover)
+        for text, err in [*_told(session, done), *notes]:
+            say(text, err=err)
+        again = [(item, target, type(what)(unchanged=tuple(item.files))) for item, target, what in done]
+        found = session.told([*catalog.warnings, *warnings])
+        memory.keep(
+            catalog, [(target, item.files) for item, target, _ in done], [*found, *_told(session, again), *notes]
+        )
+
+
+def _memory(session: Session) -> Memory:
+    """What earlier builds left, by all that decides what a build does and how it says so."""
+    session.root = find_root(session.workspace)
+    options = {k: v for k, v in click.get_current_context().params.items() if k != "check"}
+    look = [style(err=err)("x", "bold") for err in (False, True)]
+    return Memory(session.root, {**options, "here": os.getcwd(), "look": look})  # noqa: PTH109 - as the shell has it
 
 
 def _compile(
@@ -160,8 +185,9 @@ def _leftover(catalog: Catalog, folder: Path) -> list[Path]:
     return [path for path in found if path.name not in listed and not path.name.startswith(".")]
 
 
-def _write(session: Session, compiled: Sequence[Compiled], folder: Path, leftover: Sequence[Path]) -> None:
-    from compiler import pipeline, report
+def _write(session: Session, compiled: Sequence[Compiled], folder: Path) -> list[tuple[Compiled, Path, WriteReport]]:
+    """Write every bundle that can be written. Raises UserError (BC5xxx) when one cannot."""
+    from compiler import pipeline
 
     done: list[tuple[Compiled, Path, WriteReport]] = []
     failed: list[Diagnostic] = []
@@ -175,17 +201,27 @@ def _write(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
     if failed:
         session.outcome = f"written: {', '.join(changed)}" if changed else "nothing was written"
         raise UserError(failed)
+    return done
+
+
+def _told(session: Session, done: Sequence[tuple[Compiled, Path, WriteReport]]) -> list[tuple[str, bool]]:
+    """What to say of bundles that were written: (text, whether it goes to stderr)."""
+    from compiler import report
+
     if session.form == "json":
-        say(as_json({"bundles": [_written(*one, session) for one in done], "diagnostics": []}))
-    else:
-        look = style(err=False)
-        say("\n".join(report.written(item.plan, what, session.shown(target), look) for item, target, what in done))
-    for path in leftover:
-        say(
-            f"note: {session.shown(path)} is a bundle that {WORKSPACE_FILE} does not list; remove it if it is old",
-            err=True,
-        )
-    _say_repository(item.plan.settings.git.url for item in compiled if item.plan.settings.git)
+        return [(as_json({"bundles": [_written(*one, session) for one in done], "diagnostics": []}), False)]
+    look = style(err=False)
+    return [("\n".join(report.written(item.plan, what, session.shown(at), look) for item, at, what in done), False)]
+
+
+def _notes(session: Session, compiled: Sequence[Compiled], leftover: Sequence[Path]) -> list[tuple[str, bool]]:
+    """Remarks for people, below what was done."""
+    old = [
+        f"note: {session.shown(path)} is a bundle that {WORKSPACE_FILE} does not list; remove it if it is old"
+        for path in leftover
+    ]
+    urls = {item.plan.settings.git.url for item in compiled if item.plan.settings.git}
+    return [(text, True) for text in [*old, *_examples(urls)]]
 
 
 def _written(item: Compiled, target: Path, what: WriteReport, session: Session) -> dict[str, Any]:
@@ -236,12 +272,13 @@ def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
         say(f"{count} bundle{' is' if count == 1 else 's are'} what the sources compile to")
 
 
-def _say_repository(urls: Iterable[str]) -> None:
-    for url in sorted(set(urls)):
-        host = _host(url)
-        if host == "example.com" or host.endswith(".example.com"):
-            text = f"note: the bundles read themselves from {url}; set `git.url` in {WORKSPACE_FILE} to your repository"
-            say(text, err=True)
+def _examples(urls: Iterable[str]) -> list[str]:
+    """A remark for each repository that cannot be the user's own."""
+    return [
+        f"note: the bundles read themselves from {url}; set `git.url` in {WORKSPACE_FILE} to your repository"
+        for url in sorted(urls)
+        if f".{_host(url)}".endswith(".example.com")
+    ]
 
 
 def _host(url: str) -> str:

@@ -60,6 +60,10 @@ class Session:
         if found:
             say(self._text(found), err=True)
 
+    def told(self, found: Sequence[Diagnostic]) -> list[tuple[str, bool]]:
+        """What `warn` prints, as (text, whether it goes to stderr)."""
+        return [(self._text(found), True)] if found else []
+
     def report(self, found: Sequence[Diagnostic]) -> None:
         """Print findings, errors among them, and their number; with `--format json` also as the result."""
         if self.form == "json":

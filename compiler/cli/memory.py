@@ -1,0 +1,113 @@
+"""Whether a build would change nothing, told without compiling: the same sources, the same compiler, the same result.
+
+A build that left every bundle as it is on disk is remembered under `.bundlec/`: a digest over all source files, the
+compiler and the command's options, the checksums of each bundle, and what was said. When the next build finds the same
+digest, and every bundle on disk byte by byte as its checksums say, it says the same again. The file is never needed
+for correctness: without it, or when anything in it does not fit, the bundles are compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compiler.model import Catalog, Files
+
+_FILE = Path(".bundlec") / "builds.json"
+_SOURCES = ("bundlec.yaml", "overlays", "mixins", "components")
+_KEPT = 20  # builds with different options that are remembered
+
+
+class Memory:
+    """What earlier builds of a workspace with these `options` (of the command line) left and said."""
+
+    def __init__(self, root: Path, options: Mapping[str, Any]) -> None:
+        self._root = root
+        self._key = hashlib.blake2b(repr(sorted(options.items())).encode()).hexdigest()
+
+    def recall(self) -> list[tuple[str, bool]] | None:
+        """What to say, when a build would change nothing; None when the bundles must be compiled."""
+        told = self._read().get(self._key)
+        try:
+            if not isinstance(told, dict) or told["digest"] != self._digest(told["data"]):
+                return None
+            holds = all(_holds(Path(target), digest) for target, digest in told["targets"].items())
+            return [(str(text), bool(err)) for text, err in told["said"]] if holds else None
+        except (OSError, KeyError, TypeError, ValueError):
+            return None
+
+    def keep(self, catalog: Catalog, built: Sequence[tuple[Path, Files]], said: Sequence[tuple[str, bool]]) -> None:
+        """Remember a build: its sources, its bundles by folder, and what to say when it would change nothing."""
+        from compiler.write import ownership, replace_file
+
+        source = catalog.workspace.origin.document.data
+        data = [str(folder) for folder in source.get("spec", {}).get("data", [])]
+        try:
+            entry = {
+                "digest": self._digest(data),
+                "data": data,
+                "targets": {str(path.absolute()): _sha256(files[ownership.CHECKSUMS]) for path, files in built},
+                "said": said,
+            }
+            kept = {key: value for key, value in self._read().items() if key != self._key}
+            kept = dict(list(kept.items())[-_KEPT + 1 :])
+            replace_file(self._root / _FILE, json.dumps({**kept, self._key: entry}).encode())
+        except (OSError, TypeError, ValueError):
+            return  # a memory that cannot be kept is none
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found = json.loads((self._root / _FILE).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _digest(self, data: Sequence[str]) -> str:
+        """Over every source file by content, and over the compiler by size and time of its files."""
+        state = hashlib.blake2b()
+        for place in (self._root / name for name in (*_SOURCES, *data)):
+            for path in _files(place):
+                state.update(f"{path}\0".encode("utf-8", "surrogateescape"))
+                state.update(hashlib.blake2b(Path(path).read_bytes()).digest())
+        for path in _files(Path(__file__).parent.parent):
+            if not path.endswith(".pyc"):
+                found = Path(path).stat()
+                state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+        return state.hexdigest()
+
+
+def _files(place: Path) -> Iterator[str]:
+    """Every file at or below `place`, in a fixed order."""
+    if place.is_file():
+        yield str(place)
+    for folder, folders, names in os.walk(place, followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            yield f"{folder}/{name}"
+
+
+def _holds(target: Path, digest: str) -> bool:
+    """Whether a folder holds the bundle of that digest and nothing else, in bytes and modes."""
+    from compiler.write import ownership
+
+    content = (target / ownership.CHECKSUMS).read_bytes()
+    if target.is_symlink() or _sha256(content) != digest:
+        return False
+    claimed = ownership.owned(content)
+    found = ownership.listing(target)
+    if found.others or found.files.keys() != {*claimed, ownership.CHECKSUMS}:
+        return False
+    for path, wanted in claimed.items():
+        data = (target / path).read_bytes()
+        if _sha256(data) != wanted or ownership.executable(data) != bool(found.files[path].st_mode & 0o100):
+            return False
+    return True
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,18 @@
+"""One file of our own, replaced at once: readers see the old content or the new one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Make `path` hold `data`, in a folder that may be missing. Raises `OSError`; the old content stays then."""
+    os.makedirs(path.parent, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_bytes(data)
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,104 @@
+"""A build that would change nothing is told without compiling, and only then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler import pipeline
+from tests.support.scratch import Ran, bundlec, state, write_catalog
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    root = write_catalog(tmp_path / "catalog")
+    assert bundlec("build", "--all", cwd=root).status == 0
+    return root
+
+
+def again(root: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Ran, bool]:
+    """Build once more: how it ended, and whether anything was compiled."""
+    compiled: list[str] = []
+    real = pipeline.compile_bundle
+
+    def counted(*given: object) -> object:
+        compiled.append("one")
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "compile_bundle", counted)
+    ran = bundlec("build", *(arguments or ("--all",)), cwd=root)
+    return ran, bool(compiled)
+
+
+def test_nothing_changed(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    before = state(catalog / "out")
+    ran, compiled = again(catalog, monkeypatch)
+    assert not compiled
+    assert ran.status == 0
+    assert "nothing changed" in ran.out
+    assert state(catalog / "out") == before
+
+
+def test_it_says_what_a_compilation_would_say(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    remembered, compiled = again(catalog, monkeypatch)
+    assert not compiled
+    (catalog / ".bundlec" / "builds.json").unlink()
+    assert again(catalog, monkeypatch) == (remembered, True)
+
+
+def test_any_source_counts(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    source = min((catalog / "components").rglob("*.yaml"))
+    source.write_text(source.read_text() + "# a comment\n")
+    assert again(catalog, monkeypatch)[1]
+
+
+def test_other_options_are_another_build(catalog: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert again(catalog, monkeypatch, "--all", "--out", str(tmp_path / "elsewhere"))[1]
+    assert not again(catalog, monkeypatch)[1]
+
+
+def test_an_edited_file_is_written_again(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    target = min((catalog / "out").rglob("README.md"))
+    old = target.read_bytes()
+    target.write_bytes(old + b"edited\n")
+    ran, compiled = again(catalog, monkeypatch)
+    assert compiled
+    assert "edited by hand" in ran.out
+    assert target.read_bytes() == old
+
+
+def test_a_foreign_file_is_refused_still(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    bundle = min((catalog / "out").iterdir())
+    (bundle / "mine.txt").write_text("x")
+    ran, compiled = again(catalog, monkeypatch)
+    assert compiled
+    assert ran.status == 1
+    assert "BC5001" in ran.err
+
+
+def test_a_lost_executable_bit_is_restored(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    script = min((catalog / "out").rglob("deploy.sh"))
+    script.chmod(0o644)
+    assert again(catalog, monkeypatch)[1]
+    assert script.stat().st_mode & 0o100
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"x": 1}', "\x00"])
+def test_a_spoilt_memory_is_none(catalog: Path, monkeypatch: pytest.MonkeyPatch, content: str):
+    (catalog / ".bundlec" / "builds.json").write_text(content)
+    ran, compiled = again(catalog, monkeypatch)
+    assert compiled
+    assert ran.status == 0
+
+
+def test_entries_of_another_form_are_passed_over(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    memory = catalog / ".bundlec" / "builds.json"
+    kept = json.loads(memory.read_text())
+    memory.write_text(json.dumps({key: {"digest": 1} for key in kept}))
+    assert again(catalog, monkeypatch)[1]
+
+
+def test_check_always_compiles(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    assert again(catalog, monkeypatch, "--all", "--check")[1]
