@@ -43,7 +43,7 @@ def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
     fields = tuple(Entry(c, blame.bundle_field(c)) for c in _bundle_changes(base, head))
     found += risks.of_bundle(base, head, fields, order)
     found += risks.of_renamed(base, head)
-    found += risks.of_objects(wiring_objects(base.files, head.files, files), "", blame)
+    found += risks.of_objects(wiring_objects(base.files, head.files, files), "", blame, with_component=True)
     return BundleDiff(
         name=name,
         status="renamed" if old_name else "changed",

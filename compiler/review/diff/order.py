@@ -67,7 +67,8 @@ def _edges(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange
         before, after = old[ends], new[ends]
         if before.until != after.until:
             text = f"{after.dependant} waits for {after.provider} until it is {_state(after)}; before: {_state(before)}"
-            yield OrderChange("edge", "changed", after.dependant, text, _edge_place(after, "head", blame), True)
+            status = "weakened" if before.hard and not after.hard else "changed"
+            yield OrderChange("edge", status, after.dependant, text, _edge_place(after, "head", blame), hard=True)
         elif [(r.kind, r.text) for r in before.reasons] != [(r.kind, r.text) for r in after.reasons]:
             text = f"{after.dependant} still waits for {after.provider}, for another reason{_why(after)}"
             yield OrderChange("edge", "reason", after.dependant, text, _edge_place(after, "head", blame), after.hard)

@@ -116,7 +116,7 @@ def of_values(
 def of_objects(pairs: Iterable[Pair], name: str, blame: Blame, *, with_component: bool = False) -> Iterator[Risk]:
     """Fields that cannot change, CRDs, rights, privileges and images of our own objects.
 
-    `with_component`: the whole component moves, which is told elsewhere.
+    `with_component`: that objects get another place or name follows from what is told elsewhere.
     """
     for pair in pairs:
         item = pair.new or pair.old
@@ -124,7 +124,7 @@ def of_objects(pairs: Iterable[Pair], name: str, blame: Blame, *, with_component
         where = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
         old, new = (pair.old.data if pair.old else None), (pair.new.data if pair.new else None)
         at = blame.object(pair.old, pair.new)
-        if pair.status == "renamed" or (pair.status == "moved" and not with_component):
+        if not with_component and pair.status in {"moved", "renamed"}:
             text = f"{where} is {pair.status}: the old object is deleted and a new one made"
             yield Risk("object-identity", "medium", name, text, (), at)
         for kind, severity, text in risks_of_object(old, new):
