@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -662,6 +663,20 @@ MORE: dict[str, Broken] = {
         ],
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """What reads a pipe or a device for ever fails instead."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError("it reads for ever")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")
