@@ -19,7 +19,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev bundle list regenerate check test e2e lint bench tools lock clean stale
+.PHONY: help setup dev bundle list regenerate check diff test e2e lint bench tools lock clean stale
 # pip runs share one environment, so targets run one after the other even with -j.
 .NOTPARALLEL:
 
@@ -42,6 +42,9 @@ regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/
 
 check: $(VENV)/.runtime ## fail when out/ is not what the sources compile to
 	@$(BIN)/bundlec build --all --check
+
+diff: $(VENV)/.runtime ## what the work tree changes in the bundles [BASE=origin/main] [FORMAT=text|md|json]
+	@$(BIN)/bundlec diff --all $(if $(BASE),--base '$(BASE)') $(if $(FORMAT),--format '$(FORMAT)')
 
 test: $(VENV)/.dev tools ## all tests, in parallel [ARGS="-k name"]
 	$(BIN)/python -m pytest -n auto $(ARGS)
