@@ -43,6 +43,7 @@ def compile_all(catalog: Catalog, findings: Findings) -> list[Compiled]:
     """
     done: list[Compiled] = []
     for variant in _variants(catalog, findings):
+        findings.compilations += 1
         try:
             item = pipeline.compile_bundle(catalog, variant.entry, variant.flags)
         except UserError as error:

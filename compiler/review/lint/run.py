@@ -45,6 +45,6 @@ def lint(catalog: Catalog, root: Path, today: str) -> Result:
     findings.extend(constraints.replaced(catalog, compiled))
     findings.extend(health.unchecked(compiled))
     findings.extend(values.restated(compiled))
-    left, waived = waiving.apply(findings.sorted(len(compiled)), waiving.waivers(catalog.workspace), today)
+    left, waived = waiving.apply(findings.sorted(), waiving.waivers(catalog.workspace), today)
     left.sort(key=lambda d: (d.span or Span(""), d.code, d.message))
-    return Result(tuple(left), tuple((item, waiver.reason) for item, waiver in waived), len(compiled))
+    return Result(tuple(left), tuple((item, waiver.reason) for item, waiver in waived), findings.compilations)
