@@ -17,6 +17,7 @@ from compiler.cli.diff import diff
 from compiler.cli.explain import explain
 from compiler.cli.lint import lint
 from compiler.cli.output import prepare, say
+from compiler.cli.schema import schema
 from compiler.cli.session import FolderName, Session
 from compiler.cli.show import graph, list_, resolve
 from compiler.cli.verify import verify
@@ -43,7 +44,7 @@ def cli(session: Session, workspace: Path | None) -> None:
     session.workspace = workspace
 
 
-for _command in (build, list_, resolve, graph, verify, diff, explain, lint):
+for _command in (build, list_, resolve, graph, verify, diff, explain, lint, schema):
     cli.add_command(_command)
 
 
