@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.cli.knobs import Knobs, knob_options, shown
 from compiler.cli.memory import Memory
 from compiler.cli.output import as_json, diagnostic_json, say, style
 from compiler.cli.session import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     help="deploy.sh, helmfile, argocd or flux; repeat for several.",
 )
 @profile_option
+@knob_options
 @click.option(
     "--out",
     type=FolderName(),
@@ -60,16 +62,15 @@ def build(
     everything: bool,
     deployers: tuple[str, ...],
     profile: dict[str, str],
+    knobs: Knobs,
     out: Path | None,
     check: bool,
 ) -> None:
     """Compile bundles and write them, atomically; files that nobody owns are never touched.
 
-    A name is a bundle of bundlec.yaml, or a recipe. Flags that change the content (--profile, --deployer) need --out,
-    since what is committed must follow from the sources alone.
+    A name is a bundle of bundlec.yaml, or a recipe. Flags that change the content (--profile, --deployer, --set, ...)
+    need --out, since what is committed must follow from the sources alone.
     """
-    from compiler.model import Flags
-
     if everything == bool(bundles):
         raise click.UsageError("name bundles, or give --all" if not everything else "give names or --all, not both")
     session.outcome = "" if check else "nothing was written"
@@ -85,7 +86,7 @@ def build(
         at = catalog.workspace.origin.span()
         fix = "name a recipe (`bundlec list` prints them), or add an entry to `bundles`"
         raise UserError([Diagnostic("BC2001", f"{WORKSPACE_FILE} lists no bundle: nothing to build", at, fix)])
-    compiled, warnings = _compile(catalog, chosen, Flags(profile=profile, deployers=deployers or None), out)
+    compiled, warnings = _compile(catalog, chosen, knobs.flags(profile, deployers), out)
     session.warn(warnings)
     folder = session.folder(catalog, out)
     leftover = _leftover(catalog, folder) if everything and out is None else []
@@ -168,9 +169,7 @@ def _refuse_unreproducible(
         return
     if pipeline.compile_bundle(catalog, entry, NoFlags()).files == compiled.files:
         return
-    given = [f"--profile {name}={value}" for name, value in sorted(flags.profile.items())]
-    given += [f"--deployer {name}" for name in flags.deployers or ()]
-    message = f"{' '.join(given)} changes the content of bundle `{entry.name}`"
+    message = f"{shown(flags)} changes the content of bundle `{entry.name}`"
     fix = f"give --out DIR, or write it into an entry of {WORKSPACE_FILE}"
     raise UserError([Diagnostic("BC5003", message, entry.origin.span(), fix)])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from compiler.cli.knobs import Knobs, knob_options
 from compiler.cli.output import as_json, say, style
 from compiler.cli.session import Session, entries, format_option, name_argument, profile_option
 
@@ -20,6 +21,7 @@ from compiler.cli.session import Session, entries, format_option, name_argument,
 @click.option("--gate", metavar="ID", help="What a release is held back for, and why.")
 @click.option("--order", nargs=2, metavar="A B", help="Why A comes before B: the shortest chain of reasons.")
 @profile_option
+@knob_options
 @format_option("text", "json")
 @click.pass_obj
 def explain(
@@ -32,6 +34,7 @@ def explain(
     gate: str | None,
     order: tuple[str, str] | None,
     profile: dict[str, str],
+    knobs: Knobs,
 ) -> None:
     r"""Answer "why": what a recipe is made of, which line gave a value, who renders an object, why A precedes B.
 
@@ -41,7 +44,6 @@ def explain(
     bundlec explain RECIPE COMPONENT PATH      one value: its line, and the chain that it overrode
     """
     from compiler import pipeline
-    from compiler.model import Flags
     from compiler.resolve import resolve
     from compiler.review.explain import objects, text, value
     from compiler.review.explain import order as ordering
@@ -53,7 +55,7 @@ def explain(
     look = style(err=False)
     catalog = session.catalog()
     (entry,) = entries(catalog, [name])
-    flags = Flags(profile=profile)
+    flags = knobs.flags(profile)
     if asked:
         plan = pipeline.plan_bundle(catalog, entry, flags)
         if object_:

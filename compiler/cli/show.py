@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compiler.cli.knobs import Knobs, knob_options
 from compiler.cli.output import as_json, say, table
 from compiler.cli.session import Session, entries, format_option, name_argument, profile_option
 
@@ -35,35 +36,37 @@ def list_(session: Session) -> None:
 @click.command()
 @name_argument
 @profile_option
+@knob_options
 @format_option("yaml", "json")
 @click.pass_obj
-def resolve(session: Session, name: str, profile: dict[str, str]) -> None:
+def resolve(session: Session, name: str, profile: dict[str, str], knobs: Knobs) -> None:
     """Print the resolved recipe: criteria, overlays, components with their final values."""
     from compiler.emit.bundle import recipe_document
-    from compiler.model import Flags
     from compiler.resolve import resolve as resolve_entry
     from compiler.yamlio import dump
 
     catalog = session.catalog()
     (entry,) = entries(catalog, [name])
-    document = recipe_document(resolve_entry(catalog, entry, Flags(profile=profile)))
+    recipe = resolve_entry(catalog, entry, knobs.flags(profile))
+    session.warn(recipe.warnings)
+    document = recipe_document(recipe)
     say(as_json(document) + "\n" if session.form == "json" else dump(document), nl=False)
 
 
 @click.command()
 @name_argument
 @profile_option
+@knob_options
 @format_option("text", "mermaid", "dot")
 @click.pass_obj
-def graph(session: Session, name: str, profile: dict[str, str]) -> None:
+def graph(session: Session, name: str, profile: dict[str, str], knobs: Knobs) -> None:
     """Print the order of deployment: every edge with its reasons, every gate with its checks."""
     from compiler import graph as draw
     from compiler import pipeline
-    from compiler.model import Flags
 
     catalog = session.catalog()
     (entry,) = entries(catalog, [name])
-    plan = pipeline.plan_bundle(catalog, entry, Flags(profile=profile))
+    plan = pipeline.plan_bundle(catalog, entry, knobs.flags(profile))
     session.warn(plan.warnings)
     picture = {"text": draw.text, "mermaid": draw.mermaid, "dot": draw.dot}[session.form]
     say(picture(plan).rstrip("\n"))

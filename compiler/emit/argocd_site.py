@@ -107,9 +107,7 @@ def site_of(plan: Plan) -> Site:
         )
     for release in plan.releases:
         chart = release.chart
-        if chart is not None and any(
-            m.plain_http and chart.repository.startswith(m.target) for m in plan.settings.mirrors
-        ):
+        if chart is not None and chart.plain_http:
             found.error(
                 "BC4003",
                 f"{release.id}: Argo CD takes plain HTTP for {chart.repository} from its own repository settings alone",

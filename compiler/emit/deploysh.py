@@ -24,7 +24,7 @@ def emit(plan: Plan) -> Files:
     for release in plan.releases:
         if release.gate is not None:
             lines.append(shell.words(("gate", release.id)))
-        lines.append(_release_line(plan, release))
+        lines.append(_release_line(release))
     health = [
         f"healthy {shell.words([component.name])} {gatelib.once_line(f'{component.name}/{check.id}', check)}"
         for component in plan.components
@@ -78,9 +78,9 @@ _HELM_4 = "4.1"  # the oldest Helm 4 that the scripts are made for
 _CHART = 8  # release ID COMPONENT NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART
 
 
-def _release_line(plan: Plan, release: Release) -> str:
+def _release_line(release: Release) -> str:
     install = release.install
     wait = "none" if install.wait == "none" else "jobs" if install.wait_for_jobs else "workloads"
-    chart = (f"./{payload.directory(release)}",) if release.local else gatelib.chart_words(plan, release)
+    chart = (f"./{payload.directory(release)}",) if release.local else gatelib.chart_words(release)
     head = ["release", release.id, release.component, release.namespace, payload.content_hash(release)]
     return shell.words([*head, install.timeout, wait, payload.teardown(release), *chart])

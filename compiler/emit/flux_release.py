@@ -161,7 +161,7 @@ def _source(site: Site, chart: Chart, name: str, component: str) -> dict[str, An
             "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
             "operation": "copy",
         }
-        if any(m.plain_http and chart.repository.startswith(m.target) for m in site.plan.settings.mirrors):
+        if chart.plain_http:
             spec["insecure"] = True
     return {
         "apiVersion": SOURCE_API,

@@ -29,7 +29,7 @@ def emit(plan: Plan) -> Files:
     releases = plan.releases
     gates = [(r.id, [gate_line(c) for c in r.gate.checks] if r.gate else []) for r in releases]
     teardown = [(r.id, [teardown_line(r, c, limit) for c in r.teardown_before]) for r in releases]
-    crds = [(r.id, [_crds_line(plan, r)] if r.crds_before else []) for r in releases]
+    crds = [(r.id, [_crds_line(r)] if r.crds_before else []) for r in releases]
     return {
         "lib/gates.sh": shell.render("gates.sh", poll=settings.poll),
         "lib/gate": shell.render(
@@ -123,7 +123,8 @@ def json_path(check: Check) -> str:
     try:
         steps = parse_path(check.path or "")
     except ValueError as error:
-        raise UserError([Diagnostic("BC3011", str(error), check.origin.span())]) from error
+        fix = "write the path of one value"
+        raise UserError([Diagnostic("BC3011", str(error), check.origin.span(), fix)]) from error
     if not steps:
         message = f"the check `{check.id}` has no path"
         raise UserError([Diagnostic("BC3011", message, check.origin.span(), "write the path of one value")])
@@ -131,15 +132,14 @@ def json_path(check: Check) -> str:
     return "{" + "".join(parts) + "}"
 
 
-def chart_words(plan: Plan, release: Release) -> tuple[str, ...]:
+def chart_words(release: Release) -> tuple[str, ...]:
     """How the helm command line names a remote chart: reference and options."""
     chart = release.chart
     if chart is None:
         raise InternalError(f"{release.id} has no remote chart")
     oci = chart.repository.startswith("oci://")
     head = (f"{chart.repository}/{chart.name}",) if oci else (chart.name, "--repo", chart.repository)
-    plain = any(m.plain_http and chart.repository.startswith(m.target) for m in plan.settings.mirrors)
-    return (*head, "--version", chart.version, *(["--plain-http"] if plain else []))
+    return (*head, "--version", chart.version, *(["--plain-http"] if chart.plain_http else []))
 
 
 # Number of arguments of each probe, for reading back: a line that the library would misread is no guard.
@@ -180,5 +180,5 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _crds_line(plan: Plan, release: Release) -> str:
-    return shell.words(["apply_crds", *chart_words(plan, release), "--", *sorted(release.crds_before)])
+def _crds_line(release: Release) -> str:
+    return shell.words(["apply_crds", *chart_words(release), "--", *sorted(release.crds_before)])

@@ -119,7 +119,7 @@ def _release(plan: Plan, release: Release, namespaces: Mapping[str, str]) -> dic
     if release.chart is None:
         item["chart"] = f"./{payload.directory(release)}"
     else:
-        item.update(_chart(plan, release.chart))
+        item.update(_chart(release.chart))
     item["labels"] = {
         "bundlec.dev/bundle": plan.bundle,
         "bundlec.dev/content": payload.content_hash(release),
@@ -143,11 +143,11 @@ def _release(plan: Plan, release: Release, namespaces: Mapping[str, str]) -> dic
     return item
 
 
-def _chart(plan: Plan, chart: Chart) -> dict[str, Any]:
+def _chart(chart: Chart) -> dict[str, Any]:
     if not _oci(chart):
         return {"chart": f"{repository_name(chart.repository)}/{chart.name}", "version": chart.version}
     item: dict[str, Any] = {"chart": f"{chart.repository}/{chart.name}", "version": chart.version}
-    if any(m.plain_http and chart.repository.startswith(m.target) for m in plan.settings.mirrors):
+    if chart.plain_http:
         item["plainHttp"] = True
     return item
 

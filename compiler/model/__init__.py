@@ -55,7 +55,17 @@ from compiler.model.planned import (
     Wiring,
 )
 from compiler.model.recipe import ComponentFacts, Facts, Recipe, ResolvedComponent, SelectedProfile, Trace, TraceEntry
-from compiler.model.settings import ArgoSettings, FluxSettings, GateSettings, GitSettings, Mirror, Settings
+from compiler.model.settings import (
+    ArgoSettings,
+    FluxSettings,
+    GateSettings,
+    GitSettings,
+    Mirror,
+    Place,
+    PlacementSettings,
+    Settings,
+    StorageSettings,
+)
 from compiler.model.vocabulary import CRITERIA, DEPLOYERS, PIECES, Files, OnTimeout, Piece, Scope, Until
 
 __all__ = [
@@ -102,6 +112,8 @@ __all__ = [
     "OnTimeout",
     "Overlay",
     "Piece",
+    "Place",
+    "PlacementSettings",
     "Plan",
     "Predicate",
     "PreflightCheck",
@@ -118,6 +130,7 @@ __all__ = [
     "SelectedProfile",
     "Settings",
     "Singleton",
+    "StorageSettings",
     "Stuck",
     "Teardown",
     "Trace",

@@ -176,8 +176,10 @@ class Flags:
     """What the command line adds to a bundle entry. It wins over every file.
 
     `set` holds (component or alias, value path, value), in the order given; `deployers` None keeps the bundle's.
+    `settings` holds (the flag as given, raw setting sections), in the order given.
     """
 
     profile: Mapping[str, str] = field(default_factory=dict)
     deployers: tuple[str, ...] | None = None
     set: tuple[tuple[str, Path, Any], ...] = ()
+    settings: tuple[tuple[str, Mapping[str, Any]], ...] = ()

@@ -13,11 +13,15 @@ from compiler.source import Document, Origin
 
 @dataclass(frozen=True)
 class Chart:
-    """A remote Helm chart. `repository` is an https:// or oci:// URL without the chart's name."""
+    """A remote Helm chart. `repository` is an https:// or oci:// URL without the chart's name.
+
+    `plain_http`: the registry behind oci:// is asked without TLS; only a mirror can be so.
+    """
 
     repository: str
     name: str
     version: str
+    plain_http: bool = False
 
 
 @dataclass(frozen=True)

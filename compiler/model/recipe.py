@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from compiler.errors import Diagnostic
 from compiler.model.catalog import ClusterApi, Constraint, ReadinessOverride
 from compiler.model.checks import Assertion
 from compiler.model.component import Component, ManifestRef, Need, Note
@@ -83,6 +84,7 @@ class Recipe:
     validation: Mapping[str, Any]
     components: Mapping[str, ResolvedComponent]  # sorted by name
     settings: Settings
+    warnings: tuple[Diagnostic, ...] = ()  # what resolution found that does not stop it
 
     def enabled(self) -> tuple[ResolvedComponent, ...]:
         """The components that take part, sorted by name."""

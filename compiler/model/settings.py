@@ -62,9 +62,38 @@ class GateSettings:
 
 @dataclass(frozen=True)
 class Mirror:
+    """`source` is a prefix of what is fetched from `target` instead: an URL of charts, or a registry of images."""
+
     source: str
     target: str
     plain_http: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a class of pods runs. `tolerations` None: not said; an empty tuple is said, too."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True)
+class PlacementSettings:
+    """`workload_gate` is a taint {key, value?, effect}, `nodes` the number of accelerated nodes."""
+
+    system: Place = field(default_factory=Place)
+    accelerated: Place = field(default_factory=Place)
+    workload_selector: Mapping[str, str] = field(default_factory=dict)
+    workload_gate: Mapping[str, str] | None = None
+    nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class StorageSettings:
+    """Names of storage classes: `storage_class` for claims of one pod, `shared_class` for those of several."""
+
+    storage_class: str | None = None
+    shared_class: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,3 +108,5 @@ class Settings:
     helm_extra_args: tuple[str, ...] = ()
     helmfile_min_version: str = "1.4.2"
     mirrors: tuple[Mirror, ...] = ()
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)

@@ -72,8 +72,8 @@ def plan(recipe: Recipe) -> Plan:
         preflight=preflight.preflight(recipe, binder),
         examples=examples,
         satisfied=(*satisfied, *idle),
-        warnings=collector.warnings,
-        accelerated_selector=preflight.ACCELERATED_SELECTOR,
+        warnings=(*recipe.warnings, *collector.warnings),
+        accelerated_selector=preflight.accelerated_selector(recipe),
     )
 
 

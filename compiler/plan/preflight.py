@@ -26,6 +26,12 @@ ACCELERATED_SELECTOR = "!node-role.kubernetes.io/control-plane"
 nodes yet, and control-plane nodes may carry GPU labels that they do not earn."""
 
 
+def accelerated_selector(recipe: Recipe) -> str:
+    """The GPU nodes as kubectl selects them: by the placement's labels, or else all that are no control plane."""
+    labels = recipe.settings.placement.accelerated.node_selector
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or ACCELERATED_SELECTOR
+
+
 def preflight(recipe: Recipe, binder: Binder) -> tuple[PreflightCheck, ...]:
     """The checks in the order: constraints by name, what the cluster provides, prerequisites, singletons."""
     result: list[PreflightCheck] = []

@@ -7,7 +7,7 @@ that render nothing: those are emitted, so that what they held is pruned, but no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from compiler import predicates
@@ -177,7 +177,7 @@ class ReleaseBuilder:
         objects = self._rendered.get(name, {}).get(piece, ())
         crds = self._crds(component) if piece == "main" else []
         if chart is not None and component.version is not None:
-            chart = type(chart)(chart.repository, chart.name, component.version)
+            chart = replace(chart, version=component.version)
         last = (self._full(name) or ["main"])[-1]
         return Release(
             id=this,

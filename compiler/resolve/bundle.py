@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler.errors import Collector, did_you_mean
 from compiler.model import BundleEntry, Catalog, Flags
+from compiler.records import dataclass
 from compiler.resolve import draft as drafting
+from compiler.resolve import indexed
 from compiler.resolve import profile as profiles
 from compiler.resolve.draft import Draft
 from compiler.resolve.merge import Layer
 from compiler.resolve.profile import Choice
-from compiler.source import Origin, built_in
+from compiler.source import Origin, Path, built_in, dotted
 
 _SWITCHES = ("enabled", "install")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
 
-def apply(
+@dataclass(frozen=True)
+class Saying:
+    """What an entry's `set` or one assignment of a flag says about a component: values below `layer.origin`.
+
+    `path` is set for an assignment whose path goes through a list: the layer is made when the list is known.
+    """
+
+    draft: Draft
+    layer: Layer
+    path: Path = ()
+
+
+def switch(
     catalog: Catalog,
     entry: BundleEntry,
     flags: Flags,
     drafts: Mapping[str, Draft],
     choice: Choice | None,
     collector: Collector,
-) -> None:
-    """Apply `disable` and `set` of the entry, then the values of the flags.
+) -> tuple[Saying, ...]:
+    """Apply `disable` of the entry and every `enabled` of its `set` and of the flags; the values that are left over.
 
     Records BC2006 for a component that the recipe does not have or that is switched off already, BC2008 for what a
     profile owns, and BC2015 for switching on what the recipe switched off.
@@ -41,32 +55,50 @@ def apply(
             _report_off(draft, "disables", at, "remove the entry", collector)
         else:
             _disable(draft, at, reason, choice, collector)
-    for layer, name, at in _layers(entry, flags):
-        draft = _find(name, names, drafts, at, collector)
+    left: list[Saying] = []
+    for layer, name, path in _layers(entry, flags):
+        draft = _find(name, names, drafts, layer.origin, collector)
         if draft is None:
             continue
         values = {key: value for key, value in layer.data.items() if key not in _SWITCHES}
         for key in sorted(layer.data.keys() - values.keys()):
             _switch(draft, layer, key, choice, collector)
-        if not values:
-            continue
+        if values:
+            left.append(Saying(draft, Layer(layer.name, values, layer.origin), path))
+    return tuple(left)
+
+
+def assign(sayings: Iterable[Saying], choice: Choice | None, collector: Collector) -> None:
+    """Lay the values of `switch` over the components, in its order.
+
+    Records BC2005 and BC2006 for an index that the list does not have, BC2006 for a component that is off, and BC2008
+    for a path that a profile owns.
+    """
+    for saying in sayings:
+        draft, layer = saying.draft, saying.layer
         if not draft.enabled:
-            _report_off(draft, "sets values of", at, "remove it, or enable the component", collector)
+            _report_off(draft, "sets values of", layer.origin, "remove it, or enable the component", collector)
+        if saying.path:
+            items = indexed.assigned(draft, saying.path, layer, collector)
+            if items is None:
+                continue
+            layer = Layer(layer.name, items, layer.origin)
         if choice is not None:
-            profiles.guard(choice, draft.name, Layer(layer.name, values, layer.origin), collector)
-        draft.layers.append(Layer(layer.name, values, layer.origin))
+            profiles.guard(choice, draft.name, layer, collector)
+        draft.layers.append(layer)
 
 
-def _layers(entry: BundleEntry, flags: Flags) -> Iterator[tuple[Layer, str, Origin]]:
+def _layers(entry: BundleEntry, flags: Flags) -> Iterator[tuple[Layer, str, Path]]:
+    """(layer, component, path where it goes through a list). Of two flags the one with the deeper path wins."""
     for name, values in entry.set.items():
-        at = entry.origin.down("set", name)
-        yield Layer(f"bundle {entry.name}", values, at), name, at
-    for name, path, value in flags.set:
+        yield Layer(f"bundle {entry.name}", values, entry.origin.down("set", name)), name, ()
+    for name, path, value in sorted(flags.set, key=lambda given: len(given[1])):
         data: Any = value
         for step in reversed(path):
             data = {step: data}
-        at = built_in(f"--set {name}:{'.'.join(map(str, path))}")
-        yield Layer("--set", data, at), name, at
+        at = built_in(f"--set {name}:{dotted(path)}")
+        through = any(isinstance(step, int) for step in path)
+        yield Layer("--set", data, at), name, path if through else ()
 
 
 def _names(catalog: Catalog) -> dict[str, str]:

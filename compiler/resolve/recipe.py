@@ -7,6 +7,7 @@ the flags. Values of a component are layered in that order over its own values f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from compiler import predicates
 from compiler.errors import Collector, UserError
@@ -15,6 +16,7 @@ from compiler.model import (
     Assertion,
     BundleEntry,
     Catalog,
+    Chart,
     Constraint,
     Facts,
     Flags,
@@ -24,7 +26,7 @@ from compiler.model import (
     ResolvedComponent,
 )
 from compiler.paths import MISSING, lookup
-from compiler.resolve import bundle, criteria, facets, inputs, mixins, profile, settings, values
+from compiler.resolve import bundle, criteria, facets, inputs, mirrors, mixins, placement, profile, settings, values
 from compiler.resolve import draft as drafting
 from compiler.resolve.draft import Draft, overlay_layer
 from compiler.source import parse_path
@@ -32,7 +34,7 @@ from compiler.source import parse_path
 
 def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Collector) -> Recipe | None:
     """The recipe of a bundle entry; None when the entry does not even select overlays. Findings go to `collector`."""
-    chosen = settings.settings(catalog, entry, flags, collector)
+    chosen, written = settings.settings(catalog, entry, flags, collector)
     selection = criteria.select(catalog, entry, collector)
     if selection is None:
         return None
@@ -48,7 +50,10 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     if choice is not None:
         profile.apply(choice, drafts, collector)
         constraints.update((c.name, c) for c in choice.value.constraints)
-    bundle.apply(catalog, entry, flags, drafts, choice, collector)
+    sayings = bundle.switch(catalog, entry, flags, drafts, choice, collector)
+    placement.apply(chosen.placement, chosen.storage, written, drafts, choice, collector)
+    chosen, charts = mirrors.apply(chosen, written.origin, drafts, collector)
+    bundle.assign(sayings, choice, collector)
     recipe = Recipe(
         bundle=entry.name,
         name=selection.leaf.name,
@@ -66,11 +71,14 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
         operations=facets.operations(overlays),
         assertions=_assertions(catalog, overlays, drafts, collector),
         validation=facets.validation(overlays),
-        components={name: _resolve(drafts[name], collector) for name in sorted(drafts)},
+        components={name: _resolve(drafts[name], charts.get(name), collector) for name in sorted(drafts)},
         settings=chosen,
     )
-    _require_values(recipe, collector)
-    return recipe
+    known = facts(recipe)
+    _require_values(recipe, known, collector)
+    if not collector.failed:
+        placement.check(recipe, known, collector)
+    return replace(recipe, warnings=collector.warnings)
 
 
 def _drafts(catalog: Catalog, overlays: Sequence[Overlay], collector: Collector) -> dict[str, Draft]:
@@ -84,9 +92,11 @@ def _drafts(catalog: Catalog, overlays: Sequence[Overlay], collector: Collector)
     return drafts
 
 
-def _resolve(draft: Draft, collector: Collector) -> ResolvedComponent:
+def _resolve(draft: Draft, chart: Chart | None, collector: Collector) -> ResolvedComponent:
     component = draft.component
-    final, chart, trace = values.final(draft, collector)
+    final, chart_values, trace = values.final(draft, collector)
+    if chart is not None:
+        component = replace(component, chart=chart)
     return ResolvedComponent(
         name=component.name,
         component=component,
@@ -97,7 +107,7 @@ def _resolve(draft: Draft, collector: Collector) -> ResolvedComponent:
         version=draft.version or (component.chart.version if component.chart else None),
         namespace=draft.namespace or component.namespace.name,
         values=final,
-        chart_values=chart,
+        chart_values=chart_values,
         trace=trace,
         manifests=drafting.manifests(draft),
         needs=tuple(draft.needs),
@@ -113,9 +123,8 @@ def _assertions(
     return (*facets.assertions(overlays, collector).values(), *rules, *catalog.workspace.policies)
 
 
-def _require_values(recipe: Recipe, collector: Collector) -> None:
+def _require_values(recipe: Recipe, known: Facts, collector: Collector) -> None:
     # Presence decides: an empty string or `false` is a value.
-    known = facts(recipe)
     for component in recipe.enabled():
         for required in component.component.required_values:
             if lookup(component.values, parse_path(required.path)) is not MISSING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from compiler.durations import parse_duration
@@ -17,13 +17,17 @@ from compiler.model import (
     FluxSettings,
     GateSettings,
     GitSettings,
+    Place,
+    PlacementSettings,
     Settings,
+    StorageSettings,
 )
+from compiler.paths import MISSING, lookup
+from compiler.resolve import mirrors
 from compiler.resolve.merge import Layer, LayerTrace, merge
 from compiler.source import Origin, Path, built_in
 from compiler.versions import parse_version
 
-_SECTIONS = ("deployers", "git", "argocd", "flux", "helm", "helmfile", "gates")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _OLDEST: Mapping[tuple[str, str], str] = {
     ("argocd", "minVersion"): ArgoSettings.min_version,
@@ -31,38 +35,32 @@ _OLDEST: Mapping[tuple[str, str], str] = {
     ("helm", "minVersion"): Settings.helm_min_version,
     ("helmfile", "minVersion"): Settings.helmfile_min_version,
 }
+# Maps that are one value: `server` and `name` of a destination exclude each other, and a taint is a taint.
+_WHOLE: Sequence[Path] = (("argocd", "destination"), ("placement", "workload", "gate"))
 T = TypeVar("T")
 
 
-def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Collector) -> Settings:
-    """The settings of a bundle.
+def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Collector) -> tuple[Settings, Written]:
+    """The settings of a bundle, and who wrote them.
 
     Records BC4001 for a prefix that is no DNS label or that another bundle has, BC4002 for a Git repository that is
-    only half given, and BC4003 for what cannot be honoured: a section that nothing implements, a version below the
-    supported one, an unknown deployer.
+    only half given, and BC4003 for what cannot be honoured: a version below the supported one, an unknown deployer, a
+    mirror that nothing can be read from.
     """
-    merged = _Merged(catalog, entry)
-    # An empty section asks for nothing.
-    for section in sorted(
-        name for name, value in merged.tree.items() if name not in _SECTIONS and value not in ([], {})
-    ):
-        collector.error(
-            "BC4003",
-            f"the setting `{section}` is not supported yet",
-            merged.origin((section,)),
-            key=True,
-            fix=f"remove it; supported: {', '.join(_SECTIONS)}",
-        )
+    merged = Written(catalog, entry, flags)
     for (section, key), oldest in _OLDEST.items():
         _check_version(merged, section, key, oldest, collector)
     deployers = _deployers(merged, flags, collector)
-    return Settings(
+    chosen = Settings(
         prefix=_prefix(catalog, entry, collector),
         deployers=deployers,
         git=_git(merged, catalog, entry, deployers, collector),
         argocd=_argocd(merged.section("argocd")),
         flux=_flux(merged.section("flux")),
         gates=_gates(merged.section("gates")),
+        mirrors=mirrors.read(merged.tree.get("mirrors", ()), merged.origin, collector),
+        placement=_placement(merged.section("placement")),
+        storage=_storage(merged.section("storage")),
         **_given(
             {
                 "helm_min_version": (merged.section("helm"), "minVersion", str),
@@ -71,28 +69,39 @@ def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Coll
             }
         ),
     )
+    return chosen, merged
 
 
-class _Merged:
-    # The raw sections of bundlec.yaml and of the entry, merged, and who wrote what.
+class Written:
+    """The raw sections of bundlec.yaml, of the entry and of the flags, merged, and who wrote what."""
 
-    def __init__(self, catalog: Catalog, entry: BundleEntry) -> None:
+    def __init__(self, catalog: Catalog, entry: BundleEntry, flags: Flags) -> None:
         workspace = {key: value for key, value in catalog.workspace.settings.items() if key != "lint"}
-        if "destination" in entry.settings.get("argocd", {}) and "destination" in workspace.get("argocd", {}):
-            # `server` and `name` exclude each other, so the one of the entry replaces the other.
-            workspace["argocd"] = {k: v for k, v in workspace["argocd"].items() if k != "destination"}
-        self.layers = (
+        layers = [
             Layer("bundlec.yaml", workspace, catalog.workspace.origin.down("spec")),
             Layer(f"bundle {entry.name}", entry.settings, entry.origin),
-        )
+            *(Layer(given, sections, built_in(given)) for given, sections in flags.settings),
+        ]
+        for path in _WHOLE:
+            said = [layer for layer in layers if lookup(layer.data, path) is not MISSING]
+            for layer in said[:-1]:
+                layers[layers.index(layer)] = Layer(layer.name, _without(layer.data, path), layer.origin)
+        self.layers = tuple(layers)
         self.tree = merge(self.layers).tree
 
     def section(self, name: str) -> Mapping[str, Any]:
+        """A section as merged; empty when nobody wrote it."""
         section: Mapping[str, Any] = self.tree.get(name, {})
         return section
 
     def origin(self, path: Path) -> Origin:
+        """Who wrote the node at `path` last."""
         return LayerTrace(self.layers)[path][-1].origin
+
+
+def _without(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    key, rest = str(path[0]), path[1:]
+    return {k: _without(v, rest) if k == key else v for k, v in data.items() if k != key or rest}
 
 
 def _given(wanted: Mapping[str, tuple[Mapping[str, Any], str, Callable[[Any], Any]]]) -> dict[str, Any]:
@@ -159,8 +168,35 @@ def _gates(section: Mapping[str, Any]) -> GateSettings:
     )
 
 
+def _placement(section: Mapping[str, Any]) -> PlacementSettings:
+    workload = section.get("workload", {})
+    return PlacementSettings(
+        system=_place(section.get("system", {})),
+        accelerated=_place(section.get("accelerated", {})),
+        **_given(
+            {
+                "workload_selector": (workload, "selector", _same),
+                "workload_gate": (workload, "gate", _same),
+                "nodes": (section, "nodes", int),
+            }
+        ),
+    )
+
+
+def _place(section: Mapping[str, Any]) -> Place:
+    return Place(
+        **_given({"node_selector": (section, "nodeSelector", _same), "tolerations": (section, "tolerations", tuple)})
+    )
+
+
+def _storage(section: Mapping[str, Any]) -> StorageSettings:
+    return StorageSettings(
+        **_given({"storage_class": (section, "class", str), "shared_class": (section, "sharedClass", str)})
+    )
+
+
 def _git(
-    merged: _Merged, catalog: Catalog, entry: BundleEntry, deployers: tuple[str, ...], collector: Collector
+    merged: Written, catalog: Catalog, entry: BundleEntry, deployers: tuple[str, ...], collector: Collector
 ) -> GitSettings | None:
     section = merged.section("git")
     missing = [key for key in ("url", "revision") if key not in section]
@@ -183,7 +219,7 @@ def _git(
     return GitSettings(section["url"], section["revision"], "/".join([*steps, entry.name]))
 
 
-def _deployers(merged: _Merged, flags: Flags, collector: Collector) -> tuple[str, ...]:
+def _deployers(merged: Written, flags: Flags, collector: Collector) -> tuple[str, ...]:
     chosen = flags.deployers if flags.deployers is not None else merged.tree.get("deployers", DEPLOYERS)
     for name in chosen:
         if name not in DEPLOYERS:
@@ -211,7 +247,7 @@ def _prefix(catalog: Catalog, entry: BundleEntry, collector: Collector) -> str:
     return prefix
 
 
-def _check_version(merged: _Merged, section: str, key: str, oldest: str, collector: Collector) -> None:
+def _check_version(merged: Written, section: str, key: str, oldest: str, collector: Collector) -> None:
     written = merged.section(section).get(key)
     if written is None:
         return

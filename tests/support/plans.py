@@ -3,6 +3,7 @@ pieces, a late CRD behind a gate, a DaemonSet gate, an empty release, CRDs in te
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from compiler.model import (
@@ -141,6 +142,17 @@ def recipe(name: str = "demo", **changes: Any) -> Recipe:
         "settings": settings(),
     }
     return Recipe(**{**values, **changes})
+
+
+def plain_http(plan: Plan, release_id: str) -> Plan:
+    """The plan with the chart of that release in a registry without TLS."""
+    return replace(
+        plan,
+        releases=tuple(
+            replace(r, chart=replace(r.chart, plain_http=True)) if r.id == release_id and r.chart else r
+            for r in plan.releases
+        ),
+    )
 
 
 def small_plan(**recipe_changes: Any) -> Plan:

@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 
 from compiler.emit import argocd
-from compiler.model import ArgoSettings, Check, GateSettings, GitSettings, Mirror
+from compiler.model import ArgoSettings, Check, GateSettings, GitSettings
 from tests.support.argocd import (
     CRD_READY,
     OPERATOR,
@@ -21,7 +21,7 @@ from tests.support.argocd import (
     with_argocd,
     with_settings,
 )
-from tests.support.plans import INSTALLER, IPPOOL_CRD, POLICY_READY, STATES, check, small_plan
+from tests.support.plans import INSTALLER, IPPOOL_CRD, POLICY_READY, STATES, check, plain_http, small_plan
 
 
 def test_the_guard_in_front_of_a_component() -> None:
@@ -215,13 +215,18 @@ def test_a_check_that_no_guard_can_hold(item: Check) -> None:
         ({"argocd": ArgoSettings(min_version="3.0")}, "BC4003", "argocd.minVersion"),
         ({"argocd": ArgoSettings(min_version="latest")}, "BC4003", "argocd.minVersion"),
         ({"argocd": ArgoSettings(server="https://a", cluster_name="b")}, "BC4003", "destination"),
-        ({"mirrors": (Mirror("x", "https://helm.ngc.nvidia.com", plain_http=True),)}, "BC4003", "plain HTTP"),
     ],
 )
 def test_settings_that_argo_cd_needs_or_cannot_honour(changes: dict[str, Any], code: str, word: str) -> None:
     found = refused(with_settings(small_plan(), **changes))
     assert {d.code for d in found} == {code}
     assert all(word in d.message and d.fix for d in found)
+
+
+def test_argo_cd_cannot_be_told_of_a_registry_without_tls() -> None:
+    (found,) = refused(plain_http(small_plan(), "kai-scheduler"))
+    assert found.code == "BC4003"
+    assert "plain HTTP" in found.message
 
 
 def test_case_69_a_name_that_is_too_long_comes_with_a_prefix_that_fits() -> None:

@@ -27,13 +27,23 @@ from compiler.model import (
     GateSettings,
     GitSettings,
     Install,
-    Mirror,
     Plan,
 )
 from compiler.proof import prove
 from compiler.yamlio import dump, load_all
 from tests.support.crds import faults as crd_faults
-from tests.support.plans import GONE, INSTALLER, IPPOOL_CRD, POLICY_READY, STATES, check, release, settings, small_plan
+from tests.support.plans import (
+    GONE,
+    INSTALLER,
+    IPPOOL_CRD,
+    POLICY_READY,
+    STATES,
+    check,
+    plain_http,
+    release,
+    settings,
+    small_plan,
+)
 
 CONDITION = check(
     "condition",
@@ -340,7 +350,7 @@ def test_case_62_an_oci_chart_is_an_oci_repository_with_the_chart_in_its_url() -
     assert source["spec"]["url"] == "oci://ghcr.io/kai/charts/kai-scheduler"
     assert source["spec"]["ref"] == {"tag": "v0.16.9_build.1"}
     assert "insecure" not in source["spec"]
-    mirrored = with_settings(plan, mirrors=(Mirror("oci://x", "oci://ghcr.io/kai", plain_http=True),))
+    mirrored = plain_http(plan, "kai-scheduler")
     (source,) = documents(everything(mirrored), "flux/releases/kai-scheduler/source.yaml")
     assert source["spec"]["insecure"] is True
 

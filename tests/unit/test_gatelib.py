@@ -12,10 +12,10 @@ import pytest
 
 from compiler.emit import gatelib
 from compiler.errors import UserError
-from compiler.model import Check, Gate, GateCheck, GateSettings, Mirror, Plan
+from compiler.model import Check, Gate, GateCheck, GateSettings, Plan
 from compiler.tools import run
 from tests.support.fake_cluster import Store, crd, jsonpath
-from tests.support.plans import GONE, IPPOOL_CRD, POLICY_READY, STATES, check, settings, small_plan
+from tests.support.plans import GONE, IPPOOL_CRD, POLICY_READY, STATES, check, plain_http, settings, small_plan
 from tests.support.scripts import CRDS, Cluster, Ran
 
 POLICIES = "nicclusterpolicies.mellanox.com"
@@ -162,11 +162,9 @@ def test_json_path(path: str, template: str):
 
 
 def test_chart_of_a_mirror_without_tls():
-    plan = small_plan(
-        settings=settings(mirrors=(Mirror("https://helm.ngc.nvidia.com", "https://helm.ngc.nvidia.com", True),))
-    )
-    assert gatelib.chart_words(plan, plan.release("gpu-operator"))[-1] == "--plain-http"
-    assert "--plain-http" not in gatelib.chart_words(plan, plan.release("kai-scheduler"))
+    plan = plain_http(small_plan(), "kai-scheduler")
+    assert gatelib.chart_words(plan.release("kai-scheduler"))[-1] == "--plain-http"
+    assert "--plain-http" not in gatelib.chart_words(plan.release("gpu-operator"))
 
 
 def test_no_gates_at_all_is_still_a_script(tmp_path: Path):

@@ -11,10 +11,10 @@ import pytest
 from compiler.emit import helmfile, payload
 from compiler.emit.inventory import inventory_of
 from compiler.errors import Diagnostic, UserError
-from compiler.model import Chart, Files, Install, Mirror, Plan
+from compiler.model import Chart, Files, Install, Plan
 from compiler.proof import prove
 from compiler.yamlio import dump, load
-from tests.support.plans import INSTALLER, IPPOOL_CRD, POLICY_READY, settings, small_plan
+from tests.support.plans import INSTALLER, IPPOOL_CRD, POLICY_READY, plain_http, settings, small_plan
 
 CONTEXT = ["--context", "{{ .Release.KubeContext }}"]
 
@@ -115,7 +115,7 @@ def test_case_62_charts_by_https_and_by_oci() -> None:
     kai = release(small_plan(), "kai-scheduler")
     assert kai["chart"] == "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
     assert "plainHttp" not in kai
-    mirrored = with_settings(mirrors=(Mirror("x", "oci://ghcr.io/kai-scheduler", plain_http=True),))
+    mirrored = plain_http(small_plan(), "kai-scheduler")
     assert release(mirrored, "kai-scheduler")["plainHttp"] is True
     assert "plainHttp" not in release(mirrored, "gpu-operator")
 

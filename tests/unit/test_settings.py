@@ -118,9 +118,9 @@ def test_the_folder_in_git(tmp_path: Path, path: str, folder: str) -> None:
         ('flux: {minVersion: "2.7.5"}', "BC4003", '"2.7.5"'),
         ('helm: {minVersion: "3.17"}', "BC4003", '"3.17"'),
         ('helmfile: {minVersion: "1.4.1"}', "BC4003", '"1.4.1"'),
-        ("placement: {nodes: 4}", "BC4003", "placement:"),
-        ("storage: {class: fast}", "BC4003", "storage:"),
-        ("mirrors: [{from: a, to: b}]", "BC4003", "mirrors:"),
+        ("placement: {nodes: 4}", "BC2006", "nodes:"),
+        ("storage: {class: fast}", "BC2006", "class:"),
+        ("mirrors: [{from: oci://a, to: https://b}]", "BC4003", "https://b"),
     ],
 )
 def test_settings_that_cannot_be_honoured(tmp_path: Path, setting: str, code: str, at: str) -> None:
@@ -131,7 +131,7 @@ def test_settings_that_cannot_be_honoured(tmp_path: Path, setting: str, code: st
     assert one.fix
 
 
-@pytest.mark.parametrize("setting", ['helm: {minVersion: "3"}', "mirrors: []", "lint: {waivers: []}"])
+@pytest.mark.parametrize("setting", ['helm: {minVersion: "3"}', "mirrors: []", "placement: {system: {}}", "storage: {}", "lint: {waivers: []}"])
 def test_settings_that_ask_for_nothing(tmp_path: Path, setting: str) -> None:
     settings(tmp_path, f"bundles: [{{name: b, recipe: eks}}]\n{setting}")
 
@@ -144,8 +144,8 @@ def test_half_a_repository_is_enough_for_deployers_that_do_not_read_it(tmp_path:
 def test_a_setting_of_the_entry_is_reported_there(tmp_path: Path) -> None:
     workspace = "placement: {}\nbundles:\n  - name: b\n    recipe: eks\n    placement: {nodes: 4}"
     found = catalog(tmp_path, {**OVERLAYS, "bundlec.yaml": workspace})
-    one = the_finding(found, "b", "BC4003")
-    assert pointed(tmp_path, one.span) == "bundlec.yaml: placement: {nodes: 4}"
+    one = the_finding(found, "b", "BC2006")
+    assert pointed(tmp_path, one.span) == "bundlec.yaml: nodes: 4}"
 
 
 def test_an_unknown_deployer(tmp_path: Path) -> None:

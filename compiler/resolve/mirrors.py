@@ -1,0 +1,148 @@
+"""Mirrors: charts, the image of gate Jobs and the images that components name, fetched from somewhere else.
+
+`from` is a prefix that ends where a part of the address ends. `https://charts.example.com` stands for a repository of
+charts; `oci://ghcr.io/nvidia` and, the same, `ghcr.io/nvidia` for what lies in a registry, charts and images alike. Of
+several that match the longest wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compiler.errors import Collector
+from compiler.model import Chart, Mirror, Settings
+from compiler.paths import lookup
+from compiler.resolve.draft import Draft
+from compiler.resolve.merge import Layer, merge
+from compiler.resolve.values import own_layers
+from compiler.source import Origin, Path, parse_path
+
+_OCI = "oci://"
+
+
+def read(items: Sequence[Any], origin: Callable[[Path], Origin], collector: Collector) -> tuple[Mirror, ...]:
+    """The mirrors as settings. Records BC4003 for a target that no chart can be read from, and for two of one prefix.
+
+    `origin` tells who wrote a path of the settings.
+    """
+    found: dict[str, Mirror] = {}
+    for index, item in enumerate(items):
+        at = origin(("mirrors",)).down(index)
+        source, target = _normal(item["from"]), _normal(item["to"])
+        plain = bool(item.get("plainHTTP", False))
+        problem = _problem(source, target, plain=plain)
+        if problem:
+            collector.error("BC4003", f"mirror of `{item['from']}`: {problem[0]}", at.down(problem[1]), fix=problem[2])
+        elif source in found:
+            message = f"`{item['from']}` has two mirrors: `{found[source].target}` and `{target}`"
+            collector.error("BC4003", message, at, fix="keep one of them")
+        else:
+            found[source] = Mirror(source, target, plain)
+    return tuple(found.values())
+
+
+def apply(
+    settings: Settings, origin: Callable[[Path], Origin], drafts: Mapping[str, Draft], collector: Collector
+) -> tuple[Settings, Mapping[str, Chart]]:
+    """The settings with the gate image moved, and the charts of enabled components that are fetched from elsewhere.
+
+    Images that a component names become a layer of its values. Warns (BC4005) of a mirror that nothing comes from.
+    """
+    if not settings.mirrors:
+        return settings, {}
+    used: set[str] = set()
+    charts: dict[str, Chart] = {}
+    for name in sorted(drafts):
+        draft = drafts[name]
+        if not draft.enabled:
+            continue
+        own = draft.component.chart
+        if own is not None:
+            moved = chart(own, settings.mirrors, used)
+            if moved != own:
+                charts[name] = moved
+        if draft.component.images:
+            _images(draft, settings.mirrors, origin, used)
+    gates = replace(settings.gates, image=image(settings.gates.image, settings.mirrors, used))
+    for index, mirror in enumerate(settings.mirrors):
+        if mirror.source not in used:
+            at = origin(("mirrors",)).down(index)
+            message = f"nothing in this bundle comes from `{mirror.source.removeprefix(_OCI)}`"
+            collector.warn("BC4005", message, at, fix="remove the mirror, or correct `from`")
+    return replace(settings, gates=gates), charts
+
+
+def chart(wanted: Chart, mirrors: Iterable[Mirror], used: set[str]) -> Chart:
+    """Where a chart is fetched from; the prefix that decides is added to `used`."""
+    # A registry holds the chart below its repository, so a prefix may name the very chart.
+    address = f"{wanted.repository}/{wanted.name}" if wanted.repository.startswith(_OCI) else wanted.repository
+    mirror = _longest(address, mirrors)
+    if mirror is None:
+        return wanted
+    used.add(mirror.source)
+    moved = mirror.target + address[len(mirror.source) :]
+    if address != wanted.repository:
+        moved, _, name = moved.rpartition("/")
+        return replace(wanted, repository=moved, name=name, plain_http=mirror.plain_http)
+    return replace(wanted, repository=moved, plain_http=mirror.plain_http)
+
+
+def image(wanted: str, mirrors: Iterable[Mirror], used: set[str]) -> str:
+    """Where an image is pulled from; nodes, not Helm, decide whether without TLS."""
+    mirror = _longest(_OCI + wanted, (m for m in mirrors if m.target.startswith(_OCI)))
+    if mirror is None:
+        return wanted
+    used.add(mirror.source)
+    return (mirror.target + (_OCI + wanted)[len(mirror.source) :]).removeprefix(_OCI)
+
+
+def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Origin], used: set[str]) -> None:
+    tree = merge([*own_layers(draft, Collector()), *draft.layers]).tree
+    for item in draft.component.images:
+        path = parse_path(item["path"])
+        if item["form"] == "repo+tag":
+            path = (*path, "repository")
+        value = lookup(tree, path)
+        if not isinstance(value, str) or not value:
+            continue
+        moved = image(value, mirrors, used)
+        if moved != value:
+            data: Any = moved
+            for step in reversed(path):
+                data = {str(step): data}
+            draft.layers.append(Layer("mirrors", data, origin(("mirrors",))))
+
+
+def _normal(address: str) -> str:
+    address = address.rstrip("/")
+    return address if "://" in address else _OCI + address
+
+
+def _problem(source: str, target: str, *, plain: bool) -> tuple[str, str, str] | None:
+    # (what is wrong, key, fix)
+    for key, address in (("from", source), ("to", target)):
+        scheme, _, rest = address.partition("://")
+        if scheme not in ("https", "http", "oci") or not rest or rest.startswith("/"):
+            fix = "write https://HOST/PATH for a repository, oci://HOST/PATH for a registry"
+            return f"`{address}` is no address", key, fix
+    if source.startswith(_OCI) and not target.startswith(_OCI):
+        # An image cannot be pulled from a repository of charts.
+        return f"`{target}` is no registry, and what is in a registry is mirrored in one", "to", "write oci://HOST/PATH"
+    if plain and not target.startswith(_OCI):
+        return (
+            "`plainHTTP` is for registries; a repository says it by its address",
+            "plainHTTP",
+            "write `to: http://...`",
+        )
+    return None
+
+
+def _longest(address: str, mirrors: Iterable[Mirror]) -> Mirror | None:
+    fitting = [m for m in mirrors if _begins(address, m.source)]
+    return max(fitting, key=lambda m: len(m.source), default=None)
+
+
+def _begins(address: str, prefix: str) -> bool:
+    return address == prefix or (address.startswith(prefix) and address[len(prefix)] in "/:@")
