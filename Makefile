@@ -19,7 +19,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev bundle list regenerate check diff test e2e lint bench tools lock clean stale
+.PHONY: help setup dev bundle list regenerate check diff test e2e lint docs bench tools lock clean stale
 # pip runs share one environment, so targets run one after the other even with -j.
 .NOTPARALLEL:
 
@@ -37,8 +37,9 @@ bundle: $(VENV)/.runtime ## compile one bundle: RECIPE=name [DEPLOYERS="a b"] [P
 list: $(VENV)/.runtime ## recipes and bundles that can be compiled
 	@$(BIN)/bundlec list
 
-regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/
+regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/; ends the conflicts that a merge left there
 	@$(BIN)/bundlec build --all
+	@test -z "$$(git ls-files --unmerged -- out 2>/dev/null)" || git add --all -- out
 
 check: $(VENV)/.runtime ## fail when out/ is not what the sources compile to
 	@$(BIN)/bundlec build --all --check
@@ -59,6 +60,9 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, shellcheck of the emitted scripts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict compiler
 	@find .ci $(wildcard out) -type f \( -perm -u+x -o -name '*.sh' \) -print0 | LC_ALL=C sort -z | xargs -0 $(BIN)/shellcheck -x
+
+docs: $(VENV)/.dev ## write docs/errors.md: every diagnostic code with an example
+	$(BIN)/python tests/tools/errordocs.py
 
 bench: $(VENV)/.dev ## measured times and memory beside their budgets
 	$(BIN)/python tests/bench/bench.py

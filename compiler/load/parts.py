@@ -125,7 +125,8 @@ class Parts:
         try:
             parse_expression(value)
         except VersionError as error:
-            self.found.error("BC2013", str(error), node.down("value").origin)
+            fix = 'write it like ">= 1.34", ">= 1.34, < 2", or a plain text that must be the same'
+            self.found.error("BC2013", str(error), node.down("value").origin, fix=fix)
         return Constraint(node.data["name"], value, node.get("severity", "error"), node.get("remediation"), node.origin)
 
     def constraints(self, node: Node, key: str = "constraints") -> tuple[Constraint, ...]:

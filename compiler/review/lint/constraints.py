@@ -47,7 +47,8 @@ def replaced(catalog: Catalog, compiled: Iterable[Compiled]) -> Iterator[Diagnos
     for before, after in pairs.values():
         notes = ((before.origin.span(), "the inherited one"),)
         message = f"the rule `{after.id}` replaces an inherited one: {after.reason}"
-        yield Diagnostic("BC7006", message, after.origin.span(), None, "note", notes)
+        fix = "nothing to do; drop it again once the reason is gone"
+        yield Diagnostic("BC7006", message, after.origin.span(), fix, "note", notes)
 
 
 def _weaker(before: Constraint, after: Constraint) -> str | None:
