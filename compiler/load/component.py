@@ -141,7 +141,7 @@ class _Builder:
             upgrade_notes=tuple((n["to"], n["text"]) for n in upgrade.get("notes") or ()),
             upgrade_before=tuple(upgrade.get("before") or ()),
             teardown=self._teardown(),
-            scheduling=spec.get("scheduling", {}),
+            scheduling=self._scheduling(),
             storage={key: tuple(storage.get(key) or ()) for key in ("class", "sharedClass")},
             critical_pods=self._critical(critical),
             disruptive=((parts.when(disruptive, component=name), disruptive.data["text"]),) if disruptive else (),
@@ -180,6 +180,11 @@ class _Builder:
                 fix="list them under `pre` or `post`",
                 key=True,
             )
+
+    def _scheduling(self) -> Mapping[str, Any]:
+        # As written, with the predicates read.
+        scopes = self.spec.pairs("scheduling")
+        return {key: {**node.data, "when": self.parts.when(node, component=self.name)} for key, node in scopes}
 
     def _critical(self, node: Node | None) -> Any:
         if node is None:

@@ -221,7 +221,7 @@ class Component:
     upgrade_notes: tuple[tuple[str, str], ...]
     upgrade_before: tuple[str, ...]
     teardown: Teardown
-    scheduling: Mapping[str, Any]
+    scheduling: Mapping[str, Any]  # by scope, as written; `when` is a Predicate or None
     storage: Mapping[str, tuple[str, ...]]
     critical_pods: Predicate | None  # set when the component's pods use system-*-critical under that condition
     disruptive: tuple[tuple[Predicate | None, str], ...]

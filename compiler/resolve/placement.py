@@ -39,10 +39,13 @@ def apply(
     storage: StorageSettings,
     written: Written,
     drafts: Mapping[str, Draft],
+    facts: Facts,
     choice: Choice | None,
     collector: Collector,
 ) -> None:
     """Write every setting to the enabled components that declare a path for it.
+
+    `facts` know the recipe, the profile and the inputs; values are not known yet.
 
     Records BC2006 for a setting that none of them reads, and BC2008 for a path that a profile owns.
     """
@@ -51,7 +54,7 @@ def apply(
         origin = written.origin(setting.path)
         reached = False
         for draft in enabled:
-            for path, value in _targets(draft.component, setting):
+            for path, value in _targets(draft.component, setting, facts):
                 reached = True
                 layer = Layer(dotted(setting.path), _tree(draft, path, value), origin)
                 if choice is not None:
@@ -97,7 +100,7 @@ def _settings(placement: PlacementSettings, storage: StorageSettings) -> Iterato
             yield _Setting(("storage", key), name, "storage", key)
 
 
-def _targets(component: Component, setting: _Setting) -> Iterator[tuple[Path, Any]]:
+def _targets(component: Component, setting: _Setting, facts: Facts) -> Iterator[tuple[Path, Any]]:
     # The paths of a component that read the setting, and the value in the form that each wants.
     if setting.scope == "storage":
         for path in component.storage.get(setting.key, ()):
@@ -105,6 +108,9 @@ def _targets(component: Component, setting: _Setting) -> Iterator[tuple[Path, An
         return
     scopes = [setting.scope] if setting.scope else ["system", "accelerated", "workload"]
     for scope in scopes:
+        when = component.scheduling.get(scope, {}).get("when")
+        if when is not None and not predicates.evaluate(when, facts):
+            continue
         for item in component.scheduling.get(scope, {}).get(setting.key, ()):
             if setting.key == "taints":
                 yield parse_path(item["path"]), setting.value if item["form"] == "object" else taint(setting.value)

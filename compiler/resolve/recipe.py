@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from compiler import predicates
 from compiler.errors import Collector, UserError
@@ -17,6 +18,7 @@ from compiler.model import (
     BundleEntry,
     Catalog,
     Chart,
+    ComponentFacts,
     Constraint,
     Facts,
     Flags,
@@ -29,6 +31,7 @@ from compiler.paths import MISSING, lookup
 from compiler.resolve import bundle, criteria, facets, inputs, mirrors, mixins, placement, profile, settings, values
 from compiler.resolve import draft as drafting
 from compiler.resolve.draft import Draft, overlay_layer
+from compiler.resolve.profile import Choice
 from compiler.source import parse_path
 
 
@@ -51,7 +54,8 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
         profile.apply(choice, drafts, collector)
         constraints.update((c.name, c) for c in choice.value.constraints)
     sayings = bundle.switch(catalog, entry, flags, drafts, choice, collector)
-    placement.apply(chosen.placement, chosen.storage, written, drafts, choice, collector)
+    before = _before_values(selection.leaf.name, selection.criteria, choice, given, drafts)
+    placement.apply(chosen.placement, chosen.storage, written, drafts, before, choice, collector)
     chosen, charts = mirrors.apply(chosen, written.origin, drafts, collector)
     bundle.assign(sayings, choice, collector)
     recipe = Recipe(
@@ -79,6 +83,19 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     if not collector.failed:
         placement.check(recipe, known, collector)
     return replace(recipe, warnings=collector.warnings)
+
+
+def _before_values(
+    name: str, criteria: Mapping[str, Any], choice: Choice | None, given: Mapping[str, Any], drafts: Mapping[str, Draft]
+) -> Facts:
+    return Facts(
+        recipe={"name": name, **criteria},
+        profile={choice.profile.name: choice.value.name} if choice else {},
+        inputs=given,
+        components={n: ComponentFacts(d.enabled, d.version, {}) for n, d in drafts.items()},
+        validation={},
+        constraints={},
+    )
 
 
 def _drafts(catalog: Catalog, overlays: Sequence[Overlay], collector: Collector) -> dict[str, Draft]:

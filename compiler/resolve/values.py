@@ -66,7 +66,9 @@ def _report_clashes(name: str, merged: Merged, layers: Sequence[Layer], collecto
             f"`{name}:{dotted(clash.path)}` is a {kind(clash.before)} ({earlier.layer}) "
             f"and becomes a {kind(clash.after)} ({clash.layer.name})",
             clash.layer.origin.down(*clash.path),
-            fix=f"write a {kind(clash.before)}; to replace it on purpose, set null in a layer between the two",
+            fix=f"give a {kind(clash.before)} with --set-json, or set a deeper path"
+            if clash.layer.name == "--set"
+            else f"write a {kind(clash.before)}; to replace it on purpose, set null in a layer between the two",
             notes=[(earlier.origin, f"the {kind(clash.before)}")],
         )
 
