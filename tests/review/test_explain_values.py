@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
+from compiler.cli import main
 from compiler.errors import UserError
 from compiler.load import load
 from compiler.model import Catalog, Flags, Recipe
@@ -156,6 +158,25 @@ def test_a_list_comes_from_one_layer_and_each_item_has_its_line(catalog: Catalog
         assert item.value["name"] in text
     inner = of(catalog, "gb200-nvke-ubuntu-training", "gpu-operator", "toolkit.env[1].value")
     assert (inner.value, inner.winner.at.line) == ("false", story.items[1].at.line)
+
+
+def test_an_item_that_a_flag_replaces_is_the_flags_and_the_others_are_not(root: Path, capsys):
+    """`--set` of one item: Helm's way of changing a list."""
+    flag = "gpu-operator:toolkit.env[1].value=true"
+    command = ["-C", str(root), "explain", "gb200-nvke-ubuntu-training", "gpu-operator", "toolkit.env"]
+    assert main([*command, "--set", flag, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [item["layer"] for item in data["items"]] == ["overlay nvke", "--set"]
+    assert data["winner"]["rule"] == "injected by a flag (replaced)"
+
+
+def test_a_setting_is_told(root: Path, capsys):
+    command = ["-C", str(root), "explain", "gb200-nvke-ubuntu-training", "gpu-operator", "operator.nodeSelector.pool"]
+    assert main([*command, "--system-node-selector", "pool=system", "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["value"] == "system"
+    assert data["winner"]["rule"] == "injected by a setting (set)"
+    assert data["winner"]["at"]["word"] == "--system-node-selector pool=system"
 
 
 def test_an_input_is_told(tmp_path: Path):

@@ -81,8 +81,8 @@ def value(story: ValueStory, style: Style = plain) -> str:
             ]
         )
     if story.items:
-        lines += ["", f"items, all of {story.items[0].layer}"]
-        lines += _table([[f"[{n}]", shown(i.value, _ROOM), _at(i.at)] for n, i in enumerate(story.items)])
+        lines += ["", "items"]
+        lines += _table([[f"[{n}]", shown(i.value, _ROOM), i.layer, _at(i.at)] for n, i in enumerate(story.items)])
     if story.below:
         lines += ["", "values below", *_leaves(story.below)]
     lines += [f"note: {note}" for note in story.notes]

@@ -110,6 +110,8 @@ def _rule(entry: TraceEntry, recipe: Recipe, component: ResolvedComponent) -> st
     kind = entry.layer.partition(" ")[0]
     if kind == "--set":
         return f"injected by a flag ({action})"
+    if kind.partition(".")[0] in ("placement", "storage", "mirrors"):
+        return f"injected by a setting ({action})"
     if kind == "input":
         return f"injected by an input ({action})"
     if kind == "profile" and recipe.profile is not None:
@@ -121,10 +123,17 @@ def _rule(entry: TraceEntry, recipe: Recipe, component: ResolvedComponent) -> st
 def _items(value: Any, path: Path, entries: Sequence[TraceEntry], rest: Path) -> Iterator[Leaf]:
     if not isinstance(value, list) or not entries:
         return
-    last = entries[-1]
     for index, item in enumerate(value):
-        inner = (*path, index)
-        yield Leaf(dotted(inner), item, last.layer, place(last.origin.down(*rest, index)))
+        giver = _giver(entries, (*rest, index), item)
+        yield Leaf(dotted((*path, index)), item, giver.layer, place(giver.origin.down(*rest, index)))
+
+
+def _giver(entries: Sequence[TraceEntry], at: Path, item: Any) -> TraceEntry:
+    """Who gave an item of a list: `--set a[0]=x` replaces one item, and its layer repeats the others."""
+    number = len(entries) - 1
+    while number and entries[number].layer == "--set" and lookup(entries[number - 1].value, at) == item:
+        number -= 1
+    return entries[number]
 
 
 def _notes(recipe: Recipe, component: ResolvedComponent, path: Path, value: Any) -> Iterator[str]:

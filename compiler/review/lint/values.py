@@ -10,8 +10,9 @@ from compiler.predicates import strictly_equal
 from compiler.review.lint.everything import Compiled
 from compiler.source import Path, Span, dotted
 
-# Every value of a profile sets the same paths, and an input's effect belongs to its value: both may repeat.
-_EXEMPT = ("profile ", "input ")
+# Every value of a profile sets the same paths, an input's effect belongs to its value, and a setting reaches many
+# components at once: all of them may repeat.
+_EXEMPT = ("profile ", "input ", "placement.", "storage.", "mirrors")
 
 
 def restated(compiled: Iterable[Compiled]) -> Iterator[Diagnostic]:
