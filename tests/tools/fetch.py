@@ -187,6 +187,9 @@ def helmfile(*, build: bool) -> tuple[Path, str] | str:
     started = time.monotonic()
     print(f"tools: building helmfile {version} with Go; this takes some minutes", file=sys.stderr)
     CACHE.mkdir(parents=True, exist_ok=True)
+    for left in CACHE.glob("go-*"):  # gigabytes of a build that was killed; one that still runs is younger
+        if time.time() - left.stat().st_mtime > 3 * 3600:
+            shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="go-") as folder:
         # Gigabytes of modules and objects that nothing else needs: they go with the folder.
         own = {"GOPATH": f"{folder}/path", "GOCACHE": f"{folder}/cache", "GOTMPDIR": folder}
