@@ -118,7 +118,7 @@ class Blame:
         origin = found.origin
         entries = component.trace if component else {}
         depth = next((n for n in range(len(at), 0, -1) if at[:n] in entries), len(at))
-        if not self.sources.edited(origin.document.file):
+        if not self.sources.rewritten(origin.document.file):
             selected = self._selected(origin, side)
             if selected is not None:
                 return Entry(change, selected, found.layer)
@@ -127,7 +127,7 @@ class Blame:
     def _selected(self, origin: Origin, side: SideName) -> Place | None:
         """The edited line that takes an unchanged file into the recipe: of a mixin, a values file, a profile."""
         snapshot = self.head if side == "head" else self.base
-        if snapshot.plan is None or snapshot.catalog is None or self.sources.edited(origin.document.file):
+        if snapshot.plan is None or snapshot.catalog is None or self.sources.rewritten(origin.document.file):
             return None
         file = origin.document.file
         stem = file.rsplit("/", 1)[-1].removesuffix(".yaml")

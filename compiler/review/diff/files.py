@@ -62,7 +62,7 @@ def _change(path: str, old: bytes | None, new: bytes | None, masks: _Masks) -> F
 def _hunk(before: list[str], after: list[str], *, named: bool) -> tuple[str, ...]:
     """Changed lines only; a `named` `@@` holds the unchanged line before them. No numbers: bundles tell the same."""
     lines: list[str] = []
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after).get_opcodes():
         if tag != "equal":
             lines.append(f"@@ {before[i1 - 1].strip()} @@" if i1 and named else "@@")
             lines += [f"-{line}" for line in before[i1:i2]]
@@ -84,7 +84,7 @@ def _part(path: str) -> str:
 def _counted(before: list[str], after: list[str]) -> tuple[int, int]:
     """Lines that went and lines that came."""
     gone = come = 0
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after).get_opcodes():
         if tag != "equal":
             gone += i2 - i1
             come += j2 - j1

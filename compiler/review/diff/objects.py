@@ -82,7 +82,7 @@ def hunk(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     a, b = dump(left).splitlines(), dump(right).splitlines()
     paths = _paths(dump(left)), _paths(dump(right))
     lines: list[str] = []
-    for group in difflib.SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_CONTEXT):
+    for group in difflib.SequenceMatcher(None, a, b).get_grouped_opcodes(_CONTEXT):
         tag, i1, _, j1, _ = next(op for op in group if op[0] != "equal")
         where = _at(paths[0], i1, left) if tag == "delete" else _at(paths[1], j1, right)
         lines.append(f"@@ {where} @@" if where else "@@")

@@ -25,6 +25,10 @@ class Sources:
         """Whether the file differs between the sides."""
         return self.base.get(file) != self.head.get(file)
 
+    def rewritten(self, file: str) -> bool:
+        """Whether both sides have read the file, and differ. A file that one side did not read may be an old one."""
+        return self.edited(file) and file in self.base and file in self.head
+
     def edited_line(self, place: Place) -> bool:
         """Whether the line of a place is one of those that differ."""
         if not self.edited(place.file):
@@ -72,7 +76,8 @@ class Sources:
     def _blocks(self, file: str) -> _Opcodes:
         if file not in self._edits:
             old, new = (side.get(file, "").split("\n") for side in (self.base, self.head))
-            self._edits[file] = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            # Lines that stand everywhere (`---`, `kind: ConfigMap`) are left out of the search: it would be quadratic.
+            self._edits[file] = difflib.SequenceMatcher(None, old, new).get_opcodes()
         return self._edits[file]
 
 
