@@ -8,7 +8,7 @@ field, and the root would differ from Git for ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from compiler.emit import payload
@@ -110,12 +110,27 @@ def _source(site: Site, release: Release, namespace: str) -> dict[str, Any]:
     if release.chart is None:
         return site.source(path=site.path(folder), helm=helm)
     helm["valueFiles"] = [f"$values/{site.path(f'{folder}/values.yaml')}"]
+    # Argo CD runs upgrade hooks at every sync, the first one included: what must not run then is switched off here.
+    for hook in release.hooks:
+        if hook.on_first_install == "skip" and hook.values:
+            helm["valuesObject"] = _laid_over(helm.get("valuesObject", {}), hook.values)
     return {
         "repoURL": release.chart.repository.removeprefix("oci://"),
         "chart": release.chart.name,
         "targetRevision": release.chart.version,
         "helm": helm,
     }
+
+
+def _laid_over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _laid_over(below, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def _sync_policy(site: Site, options: list[str], *, empty: bool = False) -> dict[str, Any]:

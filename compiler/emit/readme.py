@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from compiler import graph
 from compiler.durations import format_duration
+from compiler.emit import names
 from compiler.model import Check, Files, Plan, PreflightCheck, Release
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ FILE = "README.md"
 _TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 # What Markdown reads as markup in a line: `|` ends a cell, `<` begins HTML, `_` counts outside of words only.
 _MARKUP = re.compile(r"([\\`*\[<|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#>+-])")
+# Hooks that Argo CD runs at each sync; those at deletion it runs when Helm does, from 3.3 on.
+_HOOK = re.compile("install|upgrade|rollback")
 _CODE_SPAN = re.compile(r"(`[^`]+`)")
 
 
@@ -78,6 +81,8 @@ def _context(plan: Plan, files: Files) -> dict[str, Any]:
         "picture": graph.mermaid(plan),
         "soft": list(_soft(plan)),
         "kept": [r.id for r in plan.releases if r.keep],
+        "hooks": [(r, h) for r in plan.releases for h in r.hooks if _HOOK.search(h.event)],
+        "gates_namespace": names.gates_namespace(plan),
         "limits": list(_limits(plan)),
         "placeholder": settings.git is not None and placeholder_host(settings.git.url),
         "wanted": _wanted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from compiler import tools
 from compiler.emit import argocd
-from compiler.model import ArgoSettings, GitSettings
+from compiler.model import ArgoSettings, GitSettings, Hook
 from compiler.yamlio import load
 from tests.support.argocd import (
     application,
@@ -254,3 +255,17 @@ def test_helm_renders_the_sources_with_their_waves(helm: Path, tmp_path: Path) -
         "old-thing": set(),
         "sriov-ib-networks": {None},
     }
+
+
+def test_case_28_an_upgrade_hook_that_may_not_run_at_first_is_switched_off():
+    """Argo CD runs pre-upgrade hooks at every sync, the first one included; Helm's own deployers do not."""
+    hook = Hook("pre-upgrade", "upgrade-crd", "applies CRDs", "skip", {"operator": {"upgradeCRD": False}})
+    other = Hook("pre-install", "check", "looks", "ok", {"operator": {"check": False}})
+    plan = small_plan()
+    releases = tuple(
+        dataclasses.replace(r, hooks=(hook, other)) if r.id == "gpu-operator" else r for r in plan.releases
+    )
+    files = argocd.emit(dataclasses.replace(plan, releases=releases))
+    sources = load(files["argocd/apps/gpu-operator.yaml"].decode(), "x").data["spec"]["sources"]
+    (chart,) = [source for source in sources if "chart" in source]
+    assert chart["helm"]["valuesObject"] == {"operator": {"upgradeCRD": False}}

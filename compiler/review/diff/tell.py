@@ -49,7 +49,7 @@ def cause(item: Cause) -> str:
 
 
 def risk(item: Risk) -> str:
-    """`gpu-operator`: text."""
+    """`<component>`: text."""
     named = not item.component or item.component in re.split(r"[^\w.-]+", item.text)
     return item.text if named else f"`{item.component}`: {item.text}"
 
