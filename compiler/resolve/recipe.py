@@ -28,7 +28,19 @@ from compiler.model import (
     ResolvedComponent,
 )
 from compiler.paths import MISSING, lookup
-from compiler.resolve import bundle, criteria, facets, inputs, mirrors, mixins, placement, profile, settings, values
+from compiler.resolve import (
+    bundle,
+    criteria,
+    facets,
+    inputs,
+    mirrors,
+    mixins,
+    neighbours,
+    placement,
+    profile,
+    settings,
+    values,
+)
 from compiler.resolve import draft as drafting
 from compiler.resolve.draft import Draft, overlay_layer
 from compiler.resolve.profile import Choice
@@ -58,6 +70,7 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     placement.apply(chosen.placement, chosen.storage, written, drafts, before, choice, collector)
     chosen, charts = mirrors.apply(chosen, written.origin, drafts, collector)
     bundle.assign(sayings, choice, collector)
+    neighbours.check(catalog, entry, chosen, [n for n, d in drafts.items() if d.enabled], collector)
     recipe = Recipe(
         bundle=entry.name,
         name=selection.leaf.name,

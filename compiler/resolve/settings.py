@@ -51,6 +51,7 @@ def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Coll
     for (section, key), oldest in _OLDEST.items():
         _check_version(merged, section, key, oldest, collector)
     deployers = _deployers(merged, flags, collector)
+    _check_helm(merged, deployers, collector)
     chosen = Settings(
         prefix=_prefix(catalog, entry, collector),
         deployers=deployers,
@@ -245,6 +246,20 @@ def _prefix(catalog: Catalog, entry: BundleEntry, collector: Collector) -> str:
                 notes=[(other.origin, f"bundle `{other.name}`")],
             )
     return prefix
+
+
+def _check_helm(merged: Written, deployers: tuple[str, ...], collector: Collector) -> None:
+    # They may change what is installed, and controllers call no helm command that could take them.
+    refused = [deployer for deployer in deployers if deployer in ("argocd", "flux")]
+    if merged.section("helm").get("extraArgs") and refused:
+        collector.error(
+            "BC4003",
+            f"`helm.extraArgs` are words of the helm command, which {' and '.join(refused)} "
+            f"{'does' if len(refused) == 1 else 'do'} not run",
+            merged.origin(("helm", "extraArgs")),
+            key=True,
+            fix="remove it, or limit `deployers` to deploy.sh and helmfile",
+        )
 
 
 def _check_version(merged: Written, section: str, key: str, oldest: str, collector: Collector) -> None:

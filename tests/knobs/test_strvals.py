@@ -155,7 +155,7 @@ def test_helm_splits_the_same(helm: Path, probe: Path, text: str) -> None:
         ours = tree(strvals.parse(text))
     except ValueError:
         # Helm drops an assignment to an empty key in silence; here nothing is dropped.
-        assert said is None or said == {}
+        assert said in (None, {})
         return
     assert ours == said
 
@@ -191,8 +191,7 @@ def test_helm_reads_the_same_files(helm: Path, probe: Path, tmp_path: Path) -> N
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         found = strvals.parse(text)
-    except ValueError as error:
-        assert str(error)
+    except ValueError:
         return
     for path, _ in found:
         assert path

@@ -41,7 +41,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         tmp_path,
         """
         bundles: [{name: b, recipe: eks, prefix: p}]
-        deployers: [flux, deploy.sh]
+        deployers: [helmfile, deploy.sh]
         git: {url: "https://git.example.com/x.git", revision: main, path: ./deploy/out/}
         argocd: {namespace: a, project: p, destination: {name: gpu}, minVersion: "3.2", selfHeal: false, prune: false,
                  waves: health}
@@ -58,7 +58,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         """,
     ) == Settings(
         prefix="p",
-        deployers=("deploy.sh", "flux"),
+        deployers=("deploy.sh", "helmfile"),
         git=GitSettings("https://git.example.com/x.git", "main", "deploy/out/b"),
         argocd=ArgoSettings("a", "p", None, "gpu", "3.2", self_heal=False, prune=False, waves="health"),
         flux=FluxSettings("f", "Bucket", "nn", True, "r", "5m", "2.9", "s", "k"),
@@ -74,7 +74,7 @@ def test_maps_merge_and_lists_replace(tmp_path: Path) -> None:
         tmp_path,
         """
         out: bundles
-        deployers: [flux, argocd]
+        deployers: [helmfile, deploy.sh]
         git: {url: u, revision: main}
         helm: {extraArgs: [--a, --b]}
         argocd: {namespace: argo, destination: {name: here}}
@@ -118,6 +118,7 @@ def test_the_folder_in_git(tmp_path: Path, path: str, folder: str) -> None:
         ('flux: {minVersion: "2.7.5"}', "BC4003", '"2.7.5"'),
         ('helm: {minVersion: "3.17"}', "BC4003", '"3.17"'),
         ('helmfile: {minVersion: "1.4.1"}', "BC4003", '"1.4.1"'),
+        ("helm: {extraArgs: [--debug]}", "BC4003", "extraArgs:"),
         ("placement: {nodes: 4}", "BC2006", "nodes:"),
         ("storage: {class: fast}", "BC2006", "class:"),
         ("mirrors: [{from: oci://a, to: https://b}]", "BC4003", "https://b"),
