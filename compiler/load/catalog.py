@@ -24,6 +24,7 @@ from compiler.load.references import (
     check_components_known,
     check_name_length,
     check_overlays,
+    check_prefixes,
 )
 from compiler.load.schema import Schemas
 from compiler.load.workspace import FILE, build_workspace
@@ -100,6 +101,8 @@ class _Loader:
             for name, (component, folder) in sorted(components.items())
         }
         check_component_names(complete, self.found)
+        if workspace is not None:
+            check_prefixes(workspace.bundles.values(), complete, self.found)
         check_overlays(overlays, overlay_names.places, mixin_names.places, self.found)
         check_components_known(complete.values(), refs, self.parts.predicates, component_names.places, self.found)
         for ref in refs:

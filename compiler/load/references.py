@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler.errors import Collector, did_you_mean
-from compiler.model import Component, ComponentRef, Overlay, Predicate
+from compiler.model import BundleEntry, Component, ComponentRef, Overlay, Predicate
 from compiler.source import Origin
 
 RESERVED = frozenset({"deployer", "all"})
 MAX_COMPONENT_NAME = 48
 """Helm allows 53 characters for a release, and the releases of a component end in `-pre` and `-post`."""
 MAX_NAME = 63
+_OWN_PARTS = frozenset({"gates", "namespaces", "root"})
+"""What follows the prefix in names of objects that belong to no component."""
 
 
 def check_component_names(components: Mapping[str, Component], found: Collector) -> None:
@@ -46,6 +48,29 @@ def check_component_names(components: Mapping[str, Component], found: Collector)
                 )
             else:
                 owners[alias.lower()] = (name, at)
+
+
+def check_prefixes(bundles: Iterable[BundleEntry], components: Iterable[str], found: Collector) -> None:
+    """BC1203 for a prefix that continues another one so that an object of both bundles could have one name.
+
+    Objects are named `<prefix>-<part>`: prefix `a` with the component `b-c` and prefix `a-b` with `c` meet in `a-b-c`.
+    """
+    prefixes = {bundle.prefix or bundle.name: bundle for bundle in bundles}
+    releases = {f"{name}{suffix}" for name in components for suffix in ("", "-pre", "-post")}
+    parts = _OWN_PARTS | releases | {f"{kind}-{name}" for kind in ("gate", "teardown") for name in releases}
+    for prefix, bundle in sorted(prefixes.items()):
+        for other in sorted(p for p in prefixes if prefix.startswith(f"{p}-")):
+            rest = prefix.removeprefix(f"{other}-")
+            shared = sorted(part for part in parts if f"{rest}-{part}" in parts)
+            if shared:
+                found.error(
+                    "BC1203",
+                    f"the prefixes `{prefix}` and `{other}` of bundle `{prefixes[other].name}` could both name an object "
+                    f"`{prefix}-{shared[0]}`",
+                    bundle.origin.down("prefix" if bundle.prefix else "name"),
+                    fix="give one of the bundles another `prefix`",
+                    notes=((prefixes[other].origin, "the other bundle"),),
+                )
 
 
 def check_name_length(name: str, at: Origin, found: Collector) -> None:
