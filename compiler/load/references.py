@@ -65,8 +65,8 @@ def check_prefixes(bundles: Iterable[BundleEntry], components: Iterable[str], fo
             if shared:
                 found.error(
                     "BC1203",
-                    f"the prefixes `{prefix}` and `{other}` of bundle `{prefixes[other].name}` could both name an object "
-                    f"`{prefix}-{shared[0]}`",
+                    f"the prefixes `{prefix}` and `{other}` of bundle `{prefixes[other].name}` could both name an "
+                    f"object `{prefix}-{shared[0]}`",
                     bundle.origin.down("prefix" if bundle.prefix else "name"),
                     fix="give one of the bundles another `prefix`",
                     notes=((prefixes[other].origin, "the other bundle"),),
