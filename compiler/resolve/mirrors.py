@@ -116,7 +116,8 @@ def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Or
 
 
 def _normal(address: str) -> str:
-    address = address.rstrip("/")
+    if not address.endswith("://"):
+        address = address.rstrip("/")
     return address if "://" in address else _OCI + address
 
 
