@@ -26,7 +26,7 @@ def emit(plan: Plan) -> Files:
             removals=shell.body(removals),
             stuck=shell.body(stuck),
             namespaces=shell.script((shell.words([n.name]) for n in plan.namespaces), 2),
-            crds=shell.script((shell.words([name]) for name in _crds(plan)), 2),
+            crds=shell.script((shell.words([name]) for name in plan.crds), 2),
         )
     }
 
@@ -40,18 +40,3 @@ def read_order(files: Files) -> tuple[str, ...]:
 def _lines(head: list[str], rest: Iterable[str]) -> str:
     """One command over several lines, each further word on its own."""
     return " \\\n    ".join([shell.words(head), *(shell.words([word]) for word in rest)])
-
-
-def _crds(plan: Plan) -> list[str]:
-    """The CRDs that `--purge` removes: what the components surely bring and do not share with others.
-
-    A CRD that comes with some configurations only (`when`) may belong to somebody else in this cluster, so it stays.
-    """
-    return sorted(
-        {
-            crd.name
-            for item in plan.recipe.enabled()
-            for crd in item.component.crds
-            if crd.when is None and not crd.shared
-        }
-    )

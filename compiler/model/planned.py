@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler.errors import Diagnostic
 from compiler.model.checks import Check
-from compiler.model.component import Chart, Drift, Install, Singleton, Stuck
+from compiler.model.component import Chart, Drift, Hook, Install, Singleton, Stuck
 from compiler.model.recipe import Recipe
 from compiler.model.settings import Settings
 from compiler.model.vocabulary import OnTimeout, Piece, Scope, Until
@@ -148,6 +148,7 @@ class Release:
     drift: tuple[Drift, ...]
     teardown_before: tuple[Check, ...]  # must hold before this release is removed
     stuck: tuple[Stuck, ...]
+    hooks: tuple[Hook, ...] = ()  # of the chart, where GitOps runs them at other times than Helm
 
     @property
     def local(self) -> bool:
@@ -192,7 +193,8 @@ class Plan:
     """Deployer-neutral: what is applied, in which order, behind which gates. All order decisions are made here.
 
     `releases` are in order of deployment. `satisfied` tells of edges to disabled or empty components, as sentences.
-    `accelerated_selector` is a kubectl label selector for the GPU nodes, "" when the recipe does not know one.
+    `accelerated_selector` is a kubectl label selector for the GPU nodes, "" when the recipe does not know one. `crds`
+    are the names of all CRDs that the bundle brings, sorted.
     """
 
     recipe: Recipe
@@ -205,6 +207,7 @@ class Plan:
     satisfied: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()
     accelerated_selector: str = ""
+    crds: tuple[str, ...] = ()
 
     @property
     def bundle(self) -> str:

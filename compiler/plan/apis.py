@@ -8,7 +8,7 @@ recipe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler import predicates
@@ -98,6 +98,18 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
     return tuple(result.values())
 
 
+def crd_names(recipe: Recipe, facts: Facts) -> tuple[str, ...]:
+    """The names of the CRDs that the recipe's components bring, sorted, without those whose `when` does not hold."""
+    return tuple(sorted({crd.name for _, crd in _active(recipe, facts)}))
+
+
+def _active(recipe: Recipe, facts: Facts) -> Iterator[tuple[str, Crd]]:
+    for component in recipe.enabled():
+        for crd in component.component.crds:
+            if crd.when is None or predicates.evaluate(crd.when, facts):
+                yield component.name, crd
+
+
 def _uses(recipe: Recipe, rendered: Rendered, facts: Facts) -> list[Use]:
     found: list[Use] = []
     for component in recipe.enabled():
@@ -116,10 +128,8 @@ def _uses(recipe: Recipe, rendered: Rendered, facts: Facts) -> list[Use]:
 def _brought(recipe: Recipe, facts: Facts, collector: Collector) -> dict[tuple[str, str], dict[str, Crd]]:
     """(group, kind) -> component -> CRD, over what is active in this recipe. Settles ownership of shared CRDs."""
     result: dict[tuple[str, str], dict[str, Crd]] = {}
-    for component in recipe.enabled():
-        for crd in component.component.crds:
-            if crd.when is None or predicates.evaluate(crd.when, facts):
-                result.setdefault((crd.group, crd.kind), {})[component.name] = crd
+    for component, crd in _active(recipe, facts):
+        result.setdefault((crd.group, crd.kind), {})[component] = crd
     for providers in result.values():
         if len(providers) < 2:
             continue

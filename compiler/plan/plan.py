@@ -74,6 +74,7 @@ def plan(recipe: Recipe) -> Plan:
         satisfied=(*satisfied, *idle),
         warnings=(*recipe.warnings, *collector.warnings),
         accelerated_selector=preflight.accelerated_selector(recipe),
+        crds=apis.crd_names(recipe, facts),
     )
 
 

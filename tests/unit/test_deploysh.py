@@ -692,6 +692,14 @@ def test_removal_in_reverse_order_keeps_crds_and_namespaces(cluster: Cluster, bu
             assert {"--ignore-not-found", "--wait", "--cascade", "foreground"} <= set(call)
 
 
+def test_removal_with_helm_4_polls(cluster: Cluster, bundle: Path):
+    settled(cluster, bundle)
+    helm(cluster, version="v4.1.4")
+    ran = remove(cluster, bundle, "--only", "kai-scheduler")
+    (command,) = [c for c in ran.calls if c[:2] == ["helm", "uninstall"]]
+    assert "--wait=legacy" in command
+
+
 def test_removal_twice(cluster: Cluster, bundle: Path):
     settled(cluster, bundle)
     remove(cluster, bundle)
@@ -744,15 +752,25 @@ def test_helm_that_cannot_remove_stops_the_rest(cluster: Cluster, bundle: Path):
     assert ran.said.splitlines()[-1] == "error: stopped at network-operator; once that is settled: ./undeploy.sh"
 
 
-def test_purge(cluster: Cluster, bundle: Path):
+def test_purge(cluster: Cluster, tmp_path: Path):
+    """Releases with CRDs, the CRDs that the bundle brings, and namespaces in which nobody else has a release."""
+    plan = replace(small_plan(), crds=("ippools.nv-ipam.nvidia.com", "not.there.example"))
+    bundle = write_bundle(plan, tmp_path / "bundle")
     settled(cluster, bundle)
     cluster.record("foreign", "kai-scheduler", 1, "deployed")
     ran = remove(cluster, bundle, "--purge")
     assert ran.status == 0, ran.said
     assert ran.helm("uninstall") == ORDER[::-1]
-    gone = [c[3] for c in ran.calls if c[1:3] == ["delete", "namespace"]]
-    assert gone == ["cert-manager", "gpu-operator", NETWORK]
+    gone = {
+        kind: [c[3] for c in ran.calls if c[1:3] == ["delete", kind]]
+        for kind in ("namespace", "customresourcedefinition")
+    }
+    assert gone["namespace"] == ["cert-manager", "gpu-operator", NETWORK]
+    assert gone["customresourcedefinition"] == list(plan.crds)
     assert "namespace kai-scheduler: stays, it holds the releases foreign" in ran.said
+    left = Store(cluster.folder).state["objects"][CRDS]
+    assert "/ippools.nv-ipam.nvidia.com" not in left
+    assert "/nicclusterpolicies.mellanox.com" in left
 
 
 def test_removal_dry_run(cluster: Cluster, bundle: Path):
