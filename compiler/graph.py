@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from compiler.durations import format_duration
 from compiler.model import Check, Edge, Gate, GateCheck, Plan, Release
+from compiler.records import dataclass
 
 
 def text(plan: Plan) -> str:
@@ -41,20 +42,34 @@ def text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def mermaid(plan: Plan) -> str:
-    """A Mermaid flowchart of the components. Hexagons are gates; dotted arrows are order without a gate."""
+@dataclass(frozen=True)
+class Picture:
+    """What a picture of the order shows: components, gates between them, and plain edges that nothing else says.
+
+    `notes` are the gates inside a component, in words; `gates` hold (release, components behind it, its words).
+    """
+
+    components: tuple[str, ...]
+    notes: Mapping[str, tuple[str, ...]]
+    gates: tuple[tuple[Release, tuple[str, ...], tuple[str, ...]], ...]
+    plain: tuple[tuple[str, str], ...]
+
+
+def picture(plan: Plan) -> Picture:
+    """The order of a plan, reduced to what a reader can take in."""
     component_of = {r.id: r.component for r in plan.releases}
-    gates = [r for r in plan.releases if r.gate]
-    within: dict[str, list[str]] = {}
-    gated: list[tuple[Release, tuple[str, ...]]] = []
-    for release in gates:
-        assert release.gate is not None
+    within: dict[str, tuple[str, ...]] = {}
+    gated: list[tuple[Release, tuple[str, ...], tuple[str, ...]]] = []
+    for release in plan.releases:
+        if release.gate is None:
+            continue
+        words = tuple(_brief(release.gate))
         providers = _providers(release, release.gate, plan, component_of)
         if providers:
-            gated.append((release, providers))
+            gated.append((release, providers, words))
         else:
-            within.setdefault(release.component, []).extend(_brief(release.gate))
-    behind_gate = {(p, release.component) for release, providers in gated for p in providers}
+            within[release.component] = (*within.get(release.component, ()), *words)
+    behind_gate = {(p, release.component) for release, providers, _ in gated for p in providers}
     plain = _reduced(
         {
             (component_of[e.provider], component_of[e.dependant])
@@ -64,17 +79,27 @@ def mermaid(plan: Plan) -> str:
         [c.name for c in plan.components],
         behind_gate,
     )
+    return Picture(
+        tuple(c.name for c in plan.components),
+        within,
+        tuple(gated),
+        tuple(pair for pair in plain if pair not in behind_gate),
+    )
+
+
+def mermaid(plan: Plan) -> str:
+    """A Mermaid flowchart of the components. Hexagons are gates; dotted arrows are order without a gate."""
+    shown = picture(plan)
     lines = ["flowchart LR"]
-    for component in plan.components:
-        notes = "".join(f"<br/>{_quoted(note)}" for note in within.get(component.name, ()))
-        lines.append(f'  {_node(component.name)}["{_quoted(component.name)}{notes}"]')
-    for release, providers in gated:
-        assert release.gate is not None
-        label = "<br/>".join(_quoted(words) for words in _brief(release.gate))
+    for name in shown.components:
+        notes = "".join(f"<br/>{_quoted(note)}" for note in shown.notes.get(name, ()))
+        lines.append(f'  {_node(name)}["{_quoted(name)}{notes}"]')
+    for release, providers, words in shown.gates:
+        label = "<br/>".join(map(_quoted, words))
         lines.append(f'  {_node(release.id, "g")}{{{{"{label}"}}}}')
         lines.extend(f"  {_node(p)} --> {_node(release.id, 'g')}" for p in providers)
         lines.append(f"  {_node(release.id, 'g')} ==> {_node(release.component)}")
-    lines.extend(f"  {_node(a)} -.-> {_node(b)}" for a, b in plain if (a, b) not in behind_gate)
+    lines.extend(f"  {_node(a)} -.-> {_node(b)}" for a, b in shown.plain)
     return "\n".join(lines) + "\n"
 
 

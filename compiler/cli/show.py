@@ -57,7 +57,7 @@ def resolve(session: Session, name: str, profile: dict[str, str], knobs: Knobs) 
 @name_argument
 @profile_option
 @knob_options
-@format_option("text", "mermaid", "dot")
+@format_option("text", "mermaid", "dot", "svg")
 @click.pass_obj
 def graph(session: Session, name: str, profile: dict[str, str], knobs: Knobs) -> None:
     """Print the order of deployment: every edge with its reasons, every gate with its checks."""
@@ -68,6 +68,11 @@ def graph(session: Session, name: str, profile: dict[str, str], knobs: Knobs) ->
     (entry,) = entries(catalog, [name])
     plan = pipeline.plan_bundle(catalog, entry, knobs.flags(profile))
     session.warn(plan.warnings)
+    if session.form == "svg":
+        from compiler.svg import svg
+
+        say(svg(plan).rstrip("\n"))
+        return
     picture = {"text": draw.text, "mermaid": draw.mermaid, "dot": draw.dot}[session.form]
     say(picture(plan).rstrip("\n"))
 
