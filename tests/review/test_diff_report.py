@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compiler.review.diff import tell
 from compiler.review.diff.files import file_changes
-from compiler.review.diff.model import Report
+from compiler.review.diff.model import Report, Risk
 from compiler.review.diff.render_md import LIMIT, markdown
 from compiler.review.diff.report import report
 from compiler.review.diff.sides import compiled
@@ -236,3 +237,9 @@ def test_each_edit_of_the_property_is_seen_as_what_it_is(tmp_path: Path):
     for name, (path, edit) in EDITS.items():
         found, _ = compared(tmp_path / name, {}, {path: edit(FILES[path])})
         assert found.differs == (name not in silent), name
+
+
+def test_a_risk_names_its_component_even_where_a_namespace_has_the_same_name():
+    moved = Risk("second-copy", "high", "x", "moves from namespace x to y")
+    assert tell.risk(moved) == "`x`: moves from namespace x to y"
+    assert tell.risk(Risk("gate-added", "low", "x", "a new gate holds back x")) == "a new gate holds back x"

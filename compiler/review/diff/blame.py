@@ -133,7 +133,7 @@ class Blame:
         stem = file.rsplit("/", 1)[-1].removesuffix(".yaml")
         candidates: list[Origin] = []
         for overlay in _overlays(snapshot.plan.recipe, snapshot.catalog):
-            candidates += [where for name, where in overlay.mixins if name == stem]
+            candidates += [where for name, where in overlay.mixins if name == stem and "/mixins/" in f"/{file}"]
             refs = [
                 *overlay.refs,
                 *(r for v in (overlay.profile.values.values() if overlay.profile else ()) for r in v.refs),
@@ -147,8 +147,8 @@ class Blame:
         entry = snapshot.catalog.workspace.bundles.get(snapshot.bundle)
         if entry is not None:
             candidates += [entry.origin.down(key) for key in ("profile", "recipe", "inputs") if getattr(entry, key)]
-        found = (self.sources.place(o, side) for o in candidates if self.sources.edited(o.document.file))
-        return next((place for place in found if place is not None), None)
+        places = (self.sources.place(o, side) for o in candidates)
+        return next((place for place in places if place is not None and self.sources.edited_line(place)), None)
 
     def _sides(self, change: Change, name: str, old_name: str) -> list[tuple[Snapshot, SideName, str]]:
         sides: list[tuple[Snapshot, SideName, str]] = [(self.head, "head", name), (self.base, "base", old_name)]

@@ -26,8 +26,13 @@ class Sources:
         return self.base.get(file) != self.head.get(file)
 
     def rewritten(self, file: str) -> bool:
-        """Whether both sides have read the file, and differ. A file that one side did not read may be an old one."""
-        return self.edited(file) and file in self.base and file in self.head
+        """Whether the file was edited or is new, as far as can be told.
+
+        Overlays and mixins are read whether they are used or not. Files of a component are not: one that a side did not
+        read may be an old one that is used now.
+        """
+        both = file in self.base and file in self.head
+        return self.edited(file) and (both or "/components/" not in f"/{file}")
 
     def edited_line(self, place: Place) -> bool:
         """Whether the line of a place is one of those that differ."""
