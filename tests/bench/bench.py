@@ -85,6 +85,12 @@ def main() -> None:
         run([*here, "build", "--all"], folder)
         again = measure([*here, "build", "--all"], folder)
         row("the same, nothing changed", 0.3, again.seconds, "s")
+        component = "gpu-operator"
+        why = measure([*here, "explain", bundles[0], component, "driver.enabled"], folder)
+        row("explain a value", 0.3, why.seconds, "s")
+        chain = measure([*here, "explain", bundles[0], "--order", "cert-manager", component], folder)
+        row("explain an order", 0.3, chain.seconds, "s")
+        row("lint of the catalog", 3, measure([*here, "lint"], folder).seconds, "s")
         row("peak memory of these", 150, max(s.megabytes for s in (one, everything, again)), "MB")
 
         seconds = {}
