@@ -70,7 +70,7 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     placement.apply(chosen.placement, chosen.storage, written, drafts, before, choice, collector)
     chosen, charts = mirrors.apply(chosen, written.origin, drafts, collector)
     bundle.assign(sayings, choice, collector)
-    neighbours.check(catalog, entry, chosen, [n for n, d in drafts.items() if d.enabled], collector)
+    neighbours.check(catalog, entry, chosen, collector)
     recipe = Recipe(
         bundle=entry.name,
         name=selection.leaf.name,

@@ -186,23 +186,12 @@ def two(root: Path, first: str, second: str, more: str = "") -> list[str]:
     """What is wrong with the bundle `a` of a workspace with two, as `code message`."""
     workspace = f"bundles:\n  - {{name: a, recipe: eks, {first}}}\n  - {{name: c, recipe: eks, {second}}}\n{more}"
     git = "git: {url: 'https://git.example.com/x.git', revision: main}\n"
-    found = catalog(root, {**FILES, "components/b-web": "", "bundlec.yaml": git + workspace})
+    found = catalog(root, {**FILES, "bundlec.yaml": git + workspace})
     try:
         resolve(found, entry_for(found, "a"), Flags())
     except UserError as error:
         return [f"{d.code} {d.message}" for d in error.diagnostics]
     return []
-
-
-def test_case_70_derived_names_of_two_bundles(tmp_path: Path) -> None:
-    assert two(tmp_path, "prefix: x", "prefix: z") == []
-    assert two(tmp_path, "prefix: x", "prefix: x-z") == []  # no component is named z-...
-    # `gate-web` of the one, `web` of the other.
-    (one,) = two(tmp_path, "prefix: x", "prefix: x-gate")
-    assert one.startswith("BC4001 `x-gate-")
-    assert "bundle `c` (prefix `x-gate`)" in one
-    (other,) = two(tmp_path, "prefix: x-gate", "prefix: x")
-    assert other.startswith("BC4001 `x-gate-")
 
 
 def test_case_70_a_source_that_two_bundles_would_make(tmp_path: Path) -> None:
