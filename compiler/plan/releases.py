@@ -162,6 +162,21 @@ class ReleaseBuilder:
             if crd.source != "image" and (crd.when is None or predicates.evaluate(crd.when, self._facts))
         ]
 
+    def _crds_before(self, component: ResolvedComponent, crds: Iterable[Crd]) -> tuple[str, ...]:
+        """CRDs that are applied before Helm is asked: those that say so, and those of which the chart has objects
+        itself while nothing waits for the release; Helm 4 then does not wait until they are Established, either.
+        """
+        spec = component.component
+        unawaited = {
+            (api.group, api.kind)
+            for api in spec.creates
+            if spec.install.wait == "none"
+            and api.own_crd
+            and (api.when is None or predicates.evaluate(api.when, self._facts))
+        }
+        wanted = [crd for crd in crds if crd.apply_before or (crd.group, crd.kind) in unawaited]
+        return tuple(sorted(crd.name for crd in wanted if crd.source == "crds"))
+
     def _api_checks(self, component: ResolvedComponent, crds: Iterable[Crd]) -> tuple[GateCheck, ...]:
         declared = self._binder.readiness(component, component.component.readiness_api)
         return declared or tuple(self._binder.established(component, crd) for crd in crds)
@@ -190,10 +205,11 @@ class ReleaseBuilder:
             needs=tuple(providers),
             gate=Gate(this, tuple(gated), merged(c for p in gated for c in waits[p].checks)) if gated else None,
             install=spec.install,
-            crds_before=tuple(sorted(crd.name for crd in crds if crd.apply_before and crd.source == "crds")),
+            crds_before=self._crds_before(component, crds) if chart is not None else (),
             crd_upgrade="skip" if any((c.shared and not c.owner) or c.upgrade == "never" for c in crds) else "replace",
             keep=_keeps(component, crds, objects),
             drift=spec.drift if chart is not None else (),
+            hooks=spec.hooks if chart is not None else (),
             teardown_before=self._teardown(component, piece, last),
             stuck=spec.teardown.stuck if piece in ("main", last) else (),
         )

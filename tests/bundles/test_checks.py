@@ -23,3 +23,14 @@ def test_the_health_of_prometheus_is_looked_at_in_its_namespace(nvke: Bundle):
     (component,) = [c for c in nvke.plan.components if c.name == "kube-prometheus-stack"]
     found = {check.id.rpartition("/")[2]: check for check in component.health if check.kind == "condition"}
     assert {check.namespace for check in found.values()} == {"monitoring"}
+
+
+def test_crds_of_a_chart_that_is_not_waited_for_come_first(bundle: Bundle):
+    """Helm 4 waits for the CRDs in a chart's crds/ only if it is told to wait for the release."""
+    release = bundle.plan.release("kai-scheduler")
+    assert release.install.wait == "none"
+    assert {"configs.kai.scheduler", "queues.scheduling.run.ai"} <= set(release.crds_before)
+    prepare = bundle.files["lib/prepare"].decode()
+    assert "configs.kai.scheduler" in prepare
+    hooks = next(r for r in bundle.one("helmfile.yaml")["releases"] if r["name"] == "kai-scheduler")["hooks"]
+    assert any(hook["command"] == "./lib/prepare" for hook in hooks)
