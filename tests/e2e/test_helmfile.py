@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -45,13 +46,10 @@ def test_sync_again(nvke: Cluster) -> None:
 
 def test_dead_operator(nvke: Cluster) -> None:
     """A gate that is not met stops the release it holds back; its hook uses the same context."""
-    nvke.api.merge(
-        "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy/status", {"status": {"state": "notReady"}}
-    )
     nvke.simulator.faults.dead = {"network-operator"}
-    nvke.api.merge(
-        "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy/status", {"status": {"state": "notReady"}}
-    )
+    time.sleep(2)  # it may be at it right now
+    policy = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+    nvke.api.merge(f"{policy}/status", {"status": {"state": "notReady"}})
     nvke.mark()
     config = nvke.folder / "nobody-first"
     config.write_text(
