@@ -32,7 +32,7 @@ releases() {
   release gpu-operator gpu-operator gpu-operator e0a1e247 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
-  release kai-scheduler kai-scheduler kai-scheduler 2ab88fdc 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
+  release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
   release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 484db891 2700 jobs remove oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel 49d3443c 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0

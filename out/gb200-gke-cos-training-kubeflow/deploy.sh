@@ -32,7 +32,7 @@ releases() {
   release gpu-operator gpu-operator gpu-operator 83169e56 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
-  release kai-scheduler kai-scheduler kai-scheduler 2ab88fdc 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
+  release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
   gate kubeflow-trainer
   release kubeflow-trainer kubeflow-trainer kubeflow ba5199dd 600 jobs remove oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.2.0
   gate kubeflow-trainer-post

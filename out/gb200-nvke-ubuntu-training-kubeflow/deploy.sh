@@ -31,7 +31,7 @@ releases() {
   gate gpu-operator-pre
   release gpu-operator-pre gpu-operator gpu-operator 12ff75fa 900 jobs last ./components/gpu-operator-pre
   release gpu-operator gpu-operator gpu-operator 1409fe42 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
-  release kai-scheduler kai-scheduler kai-scheduler 2ab88fdc 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
+  release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
   gate kubeflow-trainer
   release kubeflow-trainer kubeflow-trainer kubeflow ba5199dd 600 jobs remove oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.2.0
   gate kubeflow-trainer-post

@@ -246,6 +246,7 @@ show_trouble() { # NAMESPACE
   say "  next    kubectl$context -n $1 get events --sort-by .lastTimestamp"
 }
 
+# Waits as Helm 3 does: the watcher of Helm 4 may stop before it has seen every object, and then fail.
 helm_uninstall() { # ID NAMESPACE TIMEOUT
-  run_helm uninstall "$1" --namespace "$2" --ignore-not-found --wait --cascade foreground --timeout "${3}s" >&2
+  run_helm uninstall "$1" --namespace "$2" --ignore-not-found "$HELM_WAIT" --cascade foreground --timeout "${3}s" >&2
 }
