@@ -125,6 +125,9 @@ def test_unused_files_are_found(tmp_path: Path):
         tmp_path,
         {
             "mixins/alone.yaml": "componentRefs: []\n",
+            "overlays/idle.yaml": "base: base\nabstract: true\n",
+            "overlays/never.yaml": "base: base\nabstract: true\nmatch: true\ncriteria: {service: mars}\n",
+            "overlays/wild.yaml": "base: base\nabstract: true\nmatch: true\ncriteria: {service: gke}\n",
             "components/a/values-old.yaml": "x: 3\n",
             "components/a/manifests/old.yaml.j2": "apiVersion: v1\n",
             "components/a/README.md": "words",
@@ -136,6 +139,12 @@ def test_unused_files_are_found(tmp_path: Path):
         ("BC7001", "components/a/values-old.yaml", "nothing names this values file of `a`"),
         ("BC7001", "components/z/component.yaml:1:1", "no overlay and no mixin brings the component `z`"),
         ("BC7001", "mixins/alone.yaml:1:1", "no overlay asks for the mixin `alone`"),
+        (
+            "BC7001",
+            "overlays/idle.yaml:1:1",
+            "no recipe is made of the overlay `idle`: none builds on it, and it takes no part in matching",
+        ),
+        ("BC7001", "overlays/never.yaml:1:1", "no recipe is made of the overlay `never`: its criteria match none"),
     ]
 
 
@@ -320,7 +329,9 @@ def test_the_command(root: Path, tmp_path: Path, capsys, form: str):
     assert main(["-C", str(tmp_path), "lint", "--format", form]) == 0
     assert "0 errors, 0 warnings" in capsys.readouterr().err
     extra = tmp_path / "mixins" / "alone.yaml"
-    extra.write_text("apiVersion: bundlec.dev/v1alpha1\nkind: Mixin\nmetadata: {name: alone}\nspec: {constraints: []}\n")
+    extra.write_text(
+        "apiVersion: bundlec.dev/v1alpha1\nkind: Mixin\nmetadata: {name: alone}\nspec: {constraints: []}\n"
+    )
     assert main(["-C", str(tmp_path), "lint", "--format", form]) == 1
     out = capsys.readouterr().out
     assert "BC7001" in out

@@ -66,7 +66,7 @@ def _variants(catalog: Catalog, findings: Findings) -> Iterator[_Variant]:
             chosen.setdefault(entry.recipe, set()).update(entry.profile.values() or {""})
         yield _Variant(entry.name, _with_git(catalog, entry), _ALL, bundle=True)
     for overlay in recipes(catalog):
-        overlays = _applied(catalog, overlay)
+        overlays = applied(catalog, overlay)
         inputs = _inputs(catalog, overlay, overlays, findings)
         if inputs is None:
             continue
@@ -85,7 +85,8 @@ def _variants(catalog: Catalog, findings: Findings) -> Iterator[_Variant]:
                 yield _Variant(f"{overlay.name} with {profile.name}={value}", entry, flags, bundle=False)
 
 
-def _applied(catalog: Catalog, overlay: Overlay) -> list[Overlay]:
+def applied(catalog: Catalog, overlay: Overlay) -> list[Overlay]:
+    """The overlays that a recipe is made of, in no particular order."""
     criteria = effective(catalog.overlays, Collector())
     leaves = maximal_leaves(catalog.overlays, criteria, criteria[overlay.name])
     found = {o.name: o for leaf in (*leaves, overlay.name) for o in chain(catalog.overlays, leaf)}

@@ -1,4 +1,4 @@
-"""Source files that nothing uses: mixins, components, values files, manifests."""
+"""Source files that nothing uses: overlays, mixins, components, values files, manifests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from compiler.errors import Diagnostic
 from compiler.model import Catalog, Component
-from compiler.review.explain.recipe import refs
-from compiler.review.lint.everything import Compiled
+from compiler.resolve import recipes
+from compiler.review.lint.everything import Compiled, applied
 from compiler.source import Origin, Span
 
 _YAML = (".yaml", ".yml", ".yaml.j2", ".yml.j2")
@@ -21,11 +21,15 @@ def unused(catalog: Catalog, root: Path, compiled: Iterable[Compiled]) -> Iterat
     for name, mixin in catalog.mixins.items():
         if name not in asked:
             yield _finding(f"no overlay asks for the mixin `{name}`", mixin.origin, "remove it, or list it in `mixins`")
+    reached = {o.name for recipe in recipes(catalog) for o in applied(catalog, recipe)}
+    reached |= {name for item in compiled for name in item.plan.recipe.overlays}
+    for name, overlay in catalog.overlays.items():
+        if name not in reached:
+            why = "its criteria match none" if overlay.match else "none builds on it, and it takes no part in matching"
+            fix = "remove it, or give it the criteria of a recipe"
+            yield _finding(f"no recipe is made of the overlay `{name}`: {why}", overlay.origin, fix)
     spoken = {ref.name for overlay in catalog.overlays.values() for ref in overlay.refs}
     spoken |= {ref.name for mixin in catalog.mixins.values() for ref in mixin.refs}
-    spoken |= {
-        name for item in compiled for name, _ in ((ref.name, layer) for layer, ref in refs(catalog, item.plan.recipe))
-    }
     for name, component in catalog.components.items():
         if name not in spoken:
             fix = "remove its folder, or list it in `componentRefs`"
