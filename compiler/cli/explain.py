@@ -11,8 +11,14 @@ from compiler.cli.knobs import Knobs, knob_options
 from compiler.cli.output import as_json, say, style
 from compiler.cli.session import Session, entries, format_option, name_argument, profile_option
 
+_USES = """\b
+bundlec explain RECIPE                  overlays, mixins and components, and who brought them
+bundlec explain RECIPE COMPONENT        all values of a component, each with its line
+bundlec explain RECIPE COMPONENT PATH   one value: its line, and the chain that it overrode
+"""
 
-@click.command()
+
+@click.command(epilog=_USES)
 @name_argument
 @click.argument("component", required=False)
 @click.argument("path", required=False)
@@ -36,13 +42,7 @@ def explain(
     profile: dict[str, str],
     knobs: Knobs,
 ) -> None:
-    r"""Answer "why": what a recipe is made of, which line gave a value, who renders an object, why A precedes B.
-
-    \b
-    bundlec explain RECIPE                     overlays, mixins and components, and who brought them
-    bundlec explain RECIPE COMPONENT           all values of a component, each with its line
-    bundlec explain RECIPE COMPONENT PATH      one value: its line, and the chain that it overrode
-    """
+    """Answer "why": what a recipe is made of, which line gave a value, who renders an object, why A precedes B."""
     from compiler import pipeline
     from compiler.resolve import resolve
     from compiler.review.explain import objects, text, value

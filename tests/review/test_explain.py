@@ -252,3 +252,9 @@ def test_each_question_has_an_answer_in_words_and_as_json(root: Path, capsys, co
 
 def test_two_questions_at_once_are_a_usage_error(root: Path, capsys):
     assert main(["-C", str(root), "explain", NVKE, "nfd", "--gate", "nfd"]) == 2
+
+
+def test_the_help_shows_the_uses_a_line_each(capsys):
+    assert main(["explain", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  bundlec explain RECIPE COMPONENT        all values of a component, each with its line" in lines

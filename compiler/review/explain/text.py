@@ -60,7 +60,7 @@ def component(story: ComponentStory, leaves: Iterable[Leaf], style: Style = plai
 
 def value(story: ValueStory, style: Style = plain) -> str:
     """A value, its winner and the chain that it overrode."""
-    name = f"{story.component}:{story.path}"
+    name = f"{story.component}:{story.path}" if story.path else story.component
     if story.value is MISSING:
         head = f"{style(name, 'bold')} is not set"
     elif story.below:
