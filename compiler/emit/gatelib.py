@@ -10,7 +10,7 @@ line and the token of the check, so that a changed name, path or value shows whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 
 from compiler.emit import shell
@@ -29,7 +29,7 @@ def emit(plan: Plan) -> Files:
     releases = plan.releases
     gates = [(r.id, [gate_line(c) for c in r.gate.checks] if r.gate else []) for r in releases]
     teardown = [(r.id, [teardown_line(r, c, limit) for c in r.teardown_before]) for r in releases]
-    crds = [(r.id, [_crds_line(r)] if r.crds_before else []) for r in releases]
+    crds = [(r.id, list(_crds_lines(r))) for r in releases]
     return {
         "lib/gates.sh": shell.render("gates.sh", poll=settings.poll),
         "lib/gate": shell.render(
@@ -180,5 +180,7 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _crds_line(release: Release) -> str:
-    return shell.words(["apply_crds", *chart_words(release), "--", *sorted(release.crds_before)])
+def _crds_lines(release: Release) -> Iterator[str]:
+    for command, names in (("apply_crds", release.crds_before), ("upgrade_crds", release.crds_on_upgrade)):
+        if names:
+            yield shell.words([command, *chart_words(release), "--", *sorted(names)])

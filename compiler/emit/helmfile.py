@@ -155,7 +155,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
 def _hooks(plan: Plan, release: Release) -> Iterator[dict[str, Any]]:
     if release.gate is not None:
         yield _hook("gate", "presync", _GATE, *_CONTEXT, release.id)
-    if release.crds_before or any(n.name == release.namespace for n in plan.namespaces):
+    if release.crds_before or release.crds_on_upgrade or any(n.name == release.namespace for n in plan.namespaces):
         yield _hook("prepare", "presync", _PREPARE, *_CONTEXT, release.id)
     if release.keep:
         message = f"{release.id} carries CRDs: removing it deletes every object of them; set {PURGE}=1 to do so"

@@ -127,6 +127,7 @@ class Release:
     `chart` is None for a local one, whose content is `objects` (may be empty: then the release prunes what it held and
     nothing waits for it). `values` are those of a remote chart. `needs` are release ids of the direct edges.
     `crds_before`: names of CRDs to apply server-side from the chart before the release (`applyBefore`).
+    `crds_on_upgrade`: names of CRDs in the chart's crds/ that Helm, which never updates them, leaves to the scripts.
     `crd_upgrade`: replace | skip, what Flux does with the chart's crds/ on upgrade. `keep`: stays at teardown unless
     purged,
     since it carries CRDs in templates.
@@ -148,6 +149,7 @@ class Release:
     drift: tuple[Drift, ...]
     teardown_before: tuple[Check, ...]  # must hold before this release is removed
     stuck: tuple[Stuck, ...]
+    crds_on_upgrade: tuple[str, ...] = ()
     hooks: tuple[Hook, ...] = ()  # of the chart, where GitOps runs them at other times than Helm
 
     @property

@@ -6,7 +6,7 @@ that render nothing: those are emitted, so that what they held is pruned, but no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -194,6 +194,7 @@ class ReleaseBuilder:
         if chart is not None and component.version is not None:
             chart = replace(chart, version=component.version)
         last = (self._full(name) or ["main"])[-1]
+        before = self._crds_before(component, crds) if chart is not None else ()
         return Release(
             id=this,
             component=name,
@@ -205,7 +206,8 @@ class ReleaseBuilder:
             needs=tuple(providers),
             gate=Gate(this, tuple(gated), merged(c for p in gated for c in waits[p].checks)) if gated else None,
             install=spec.install,
-            crds_before=self._crds_before(component, crds) if chart is not None else (),
+            crds_before=before,
+            crds_on_upgrade=_upgraded(crds, before) if chart is not None else (),
             crd_upgrade="skip" if any((c.shared and not c.owner) or c.upgrade == "never" for c in crds) else "replace",
             keep=_keeps(component, crds, objects),
             drift=spec.drift if chart is not None else (),
@@ -234,6 +236,12 @@ class ReleaseBuilder:
             for c in self._recipe.enabled()
             for crd in c.component.crds
         )
+
+
+def _upgraded(crds: Iterable[Crd], before: Collection[str]) -> tuple[str, ...]:
+    """CRDs that an upgrade brings up to date: of crds/, not another component's, not to be left alone (`never`)."""
+    mine = [crd for crd in crds if crd.source == "crds" and crd.upgrade != "never" and (crd.owner or not crd.shared)]
+    return tuple(sorted(crd.name for crd in mine if crd.name not in before))
 
 
 def _keeps(component: ResolvedComponent, crds: Iterable[Crd], objects: Iterable[KubeObject]) -> bool:

@@ -146,6 +146,8 @@ def _get(store: Store, words: list[str], options: dict[str, str]) -> str:
     resource = store.resource(words[0])
     objects = store.state["objects"].get(resource, {})
     output = options.get("output", "")
+    if len(words) > 2:
+        return "".join(_get(store, [words[0], name], options) for name in words[1:])
     if len(words) == 1:
         everywhere = "all-namespaces" in options or "A" in options
         namespaced = BUILT_IN.get(resource, ("", None))[1]
@@ -165,6 +167,8 @@ def _get(store: Store, words: list[str], options: dict[str, str]) -> str:
         if "ignore-not-found" in options:
             return ""
         raise Failed(f'Error from server (NotFound): {resource} "{name}" not found')
+    if output == "name":
+        return f"{resource}/{item['metadata']['name']}\n"
     if output.startswith("go-template="):
         labels = item["spec"].get("selector", {}).get("matchLabels", {})
         return "".join(f"{k}={v}," for k, v in sorted(labels.items()))

@@ -676,6 +676,28 @@ def test_prepare_applies_namespaces_and_the_named_crds(cluster: Cluster, tmp_pat
     assert "/sriovibnetworks.sriovnetwork.openshift.io" in found[CRDS]
 
 
+def test_case_64_crds_are_updated_where_they_are_there_already(tmp_path: Path):
+    """Helm installs what is in crds/ and never touches it again."""
+    names = ("nicclusterpolicies.mellanox.com", "sriovibnetworks.sriovnetwork.openshift.io")
+    plan = small_plan()
+    releases = tuple(
+        replace(r, crds_before=(), crds_on_upgrade=names) if r.id == "network-operator" else r for r in plan.releases
+    )
+    write(replace(plan, releases=releases), tmp_path)
+    cluster = Cluster(tmp_path / "cluster")
+    cluster.change(crds=CHART_CRDS)
+    fresh = cluster.run(tmp_path / "lib/prepare", "network-operator")
+    assert fresh.status == 0, fresh.out
+    assert len(fresh.changes()) == 1  # the namespaces
+    assert not [call for call in fresh.calls if call[0] == "helm"]
+    cluster.put(CRDS, crd(names[0], kind="NicClusterPolicy"))  # of an earlier version, which had but one of them
+    again = cluster.run(tmp_path / "lib/prepare", "network-operator")
+    assert again.status == 0, again.out
+    apply = ["kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=bundlec", "-f", "-"]
+    assert again.changes()[1:] == [apply]
+    assert {f"/{name}" for name in names} <= set(Store(cluster.folder).state["objects"][CRDS])
+
+
 def test_prepare_of_a_release_without_crds(cluster: Cluster, tmp_path: Path):
     assert len(prepare(cluster, tmp_path, "cert-manager").changes()) == 1
     assert prepare(cluster, tmp_path).status == 2
