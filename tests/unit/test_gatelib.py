@@ -649,6 +649,15 @@ def test_select_crds(tmp_path: Path):
     assert "kind: ConfigMap" not in text
 
 
+def test_select_crds_of_files_with_nothing_between_them(tmp_path: Path):
+    """Helm 3 prints the files of crds/ one after the other as they are."""
+    file = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {0}\nspec:\n  group: {0}\n"
+    text = "".join(file.format(name) for name in ("a.example.com", "b.example.com", "c.example.com"))
+    status, found, _ = select(tmp_path, text, "c.example.com", "a.example.com")
+    assert status == 0
+    assert found == "".join("---\n" + file.format(name) for name in ("a.example.com", "c.example.com"))
+
+
 def test_select_crds_fails_on_a_name_that_the_chart_does_not_hold(tmp_path: Path):
     status, _, error = select(tmp_path, CHART_CRDS, "decoy", "nicclusterpolicies.mellanox.com")
     assert status == 1
