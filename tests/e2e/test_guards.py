@@ -17,7 +17,7 @@ DEPLOYER = "guard Jobs"
 def test_guards(name: str, tmp_path: Path) -> None:
     """Each guard Job holds until its checks hold, then completes; its rights are enough."""
     with cluster(tmp_path / "c", name, "helm4") as made:
-        made.kubectl("apply", "-f", str(made.path / "argocd" / "rbac"))
+        made.kubectl("apply", "-f", str(made.path / "namespaces"), "-f", str(made.path / "argocd" / "rbac"))
         guards = sorted((made.path / "argocd" / "guards").glob("*/*.yaml"))
         jobs = {}
         for path in guards:

@@ -130,11 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = False
             while not self.close_connection:
                 self.handle_one_request()
-        # The server knows the plain socket only, which was handed over.
-        for stream in (self.rfile, self.wfile, self.connection):
-            with suppress(OSError):
-                stream.close()
         self.close_connection = True
+
+    def finish(self) -> None:
+        # The server knows the plain socket only, which was handed over.
+        with suppress(OSError):
+            super().finish()
+        self.connection.close()
 
     def do_GET(self) -> None:
         self._answer(body=True)
