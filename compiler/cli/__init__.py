@@ -16,6 +16,7 @@ from compiler.cli.build import build
 from compiler.cli.diff import diff
 from compiler.cli.explain import explain
 from compiler.cli.lint import lint
+from compiler.cli.new import new
 from compiler.cli.output import prepare, say
 from compiler.cli.schema import schema
 from compiler.cli.session import FolderName, Session
@@ -44,7 +45,7 @@ def cli(session: Session, workspace: Path | None) -> None:
     session.workspace = workspace
 
 
-for _command in (build, list_, resolve, graph, verify, diff, explain, lint, schema):
+for _command in (build, list_, resolve, graph, verify, diff, explain, lint, schema, new):
     cli.add_command(_command)
 
 

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from compiler.cli.knobs import Knobs, knob_options
 from compiler.cli.output import as_json, say, table
 from compiler.cli.session import Session, entries, format_option, name_argument, profile_option
 
+if TYPE_CHECKING:
+    from compiler.review.catalog import Row
+
 
 @click.command("list")
-@format_option("text", "json")
+@format_option("text", "json", "md")
 @click.pass_obj
 def list_(session: Session) -> None:
-    """The bundles of bundlec.yaml and the recipes that can be compiled."""
-    from compiler.resolve import recipes
+    """The bundles of bundlec.yaml and the recipes that can be compiled; as md: the whole catalog, components too."""
+    from compiler.review.catalog import bundle_rows, document, recipe_rows
 
     catalog = session.catalog()
-    bundles = catalog.workspace.bundles.values()
-    known = recipes(catalog)
-    if session.form == "json":
-        said = [
-            {"bundle": b.name, "recipe": b.recipe, "criteria": dict(b.criteria), "profile": dict(b.profile)}
-            for b in bundles
-        ]
-        told = [{"recipe": o.name, "maturity": o.maturity, "description": o.description} for o in known]
-        say(as_json({"bundles": said, "recipes": told}))
+    if session.form == "md":
+        say(document(catalog), nl=False)
         return
-    rows = [{"bundle": b.name, "recipe": b.recipe or _pairs(b.criteria), "profile": _pairs(b.profile)} for b in bundles]
-    said_of = [{"recipe": o.name, "maturity": o.maturity, "description": o.description} for o in known]
-    say(table(rows, ("bundle", "recipe", "profile")))
-    say("\n" + table(said_of, ("recipe", "maturity", "description")))
+    bundles, known = bundle_rows(catalog), recipe_rows(catalog)
+    if session.form == "json":
+        said = {
+            "bundles": [_said(row, "bundle") for row in bundles],
+            "recipes": [_said(row, "recipe") for row in known],
+        }
+        say(as_json(said))
+        return
+    columns = ("criteria", "components", "profile", "maturity")
+    say(
+        table(
+            [{"bundle": b.name, "recipe": b.recipe, **_cells(b)} for b in bundles], ("bundle", "recipe", *columns[1:])
+        )
+    )
+    say("\n" + table([{"recipe": r.name, **_cells(r)} for r in known], ("recipe", *columns, "description")))
+
+
+def _said(row: Row, kind: str) -> dict[str, Any]:
+    profile = (
+        {"name": row.profile[0], "value": row.profile[1], "others": list(row.profile[2:])} if row.profile else None
+    )
+    named = {"bundle": row.name, "recipe": row.recipe} if kind == "bundle" else {"recipe": row.name}
+    return {
+        **named,
+        "criteria": dict(row.criteria),
+        "components": row.components,
+        "profile": profile,
+        "maturity": row.maturity,
+        "description": row.description,
+    }
+
+
+def _cells(row: Row) -> dict[str, str]:
+    return {
+        "criteria": _pairs(row.criteria),
+        "components": "does not compile" if row.components is None else str(row.components),
+        "profile": f"{row.profile[0]}={'|'.join(row.profile[1:])}" if row.profile else "",
+        "maturity": row.maturity,
+        "description": row.description.partition("\n")[0],
+    }
 
 
 @click.command()
@@ -77,5 +112,5 @@ def graph(session: Session, name: str, profile: dict[str, str], knobs: Knobs) ->
     say(picture(plan).rstrip("\n"))
 
 
-def _pairs(items: object) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(dict(items).items()))  # type: ignore[call-overload]
+def _pairs(items: Mapping[str, object]) -> str:
+    return ",".join(f"{key}={value}" for key, value in items.items())

@@ -40,11 +40,11 @@ def test_list(catalog: Path):
     write_catalog(catalog, {LEAF: appended("  maturity: stable\n  description: A leaf.\n")})
     assert bundlec("list", cwd=catalog) == Ran(
         0,
-        "BUNDLE  RECIPE  PROFILE\n"
-        "demo    leaf\n"
+        "BUNDLE  RECIPE  COMPONENTS  PROFILE           MATURITY\n"
+        "demo    leaf    3           mode=plain|fancy  stable\n"
         "\n"
-        "RECIPE  MATURITY  DESCRIPTION\n"
-        "leaf    stable    A leaf.\n",
+        "RECIPE  CRITERIA                             COMPONENTS  PROFILE           MATURITY  DESCRIPTION\n"
+        "leaf    service=any-cloud,accelerator=gb200  3           mode=plain|fancy  stable    A leaf.\n",
         "",
     )  # fmt: skip
 
@@ -54,19 +54,19 @@ def test_list_for_machines(catalog: Path):
         "    - {name: picked, prefix: p, criteria: {service: any-cloud, accelerator: gb200}, profile: {mode: fancy}}\n"
     )
     write_catalog(catalog, {"bundlec.yaml": appended(by_criteria)})
-    assert json.loads(bundlec("list", "--format", "json", cwd=catalog).out) == {
-        "bundles": [
-            {"bundle": "demo", "recipe": "leaf", "criteria": {}, "profile": {}},
-            {
-                "bundle": "picked",
-                "recipe": None,
-                "criteria": {"service": "any-cloud", "accelerator": "gb200"},
-                "profile": {"mode": "fancy"},
-            },
-        ],
-        "recipes": [{"recipe": "leaf", "maturity": "preview", "description": ""}],
+    said = {
+        "criteria": {"service": "any-cloud", "accelerator": "gb200"},
+        "components": 3,
+        "profile": {"name": "mode", "value": "plain", "others": ["fancy"]},
+        "maturity": "preview",
+        "description": "",
     }
-    assert "picked  accelerator=gb200,service=any-cloud  mode=fancy" in bundlec("list", cwd=catalog).out
+    picked = {**said, "profile": {"name": "mode", "value": "fancy", "others": ["plain"]}}
+    assert json.loads(bundlec("list", "--format", "json", cwd=catalog).out) == {
+        "bundles": [{"bundle": "demo", "recipe": "leaf", **said}, {"bundle": "picked", "recipe": "leaf", **picked}],
+        "recipes": [{"recipe": "leaf", **said}],
+    }
+    assert "picked  leaf    3           mode=fancy|plain" in bundlec("list", cwd=catalog).out
 
 
 def test_resolve_prints_what_recipe_yaml_holds(catalog: Path):
