@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from compiler.model import BundleEntry, Catalog
 
 WORKSPACE_FILE = "bundlec.yaml"
+MOST_SHOWN = 100
+"""Findings that are printed for people; a file of some other kind may have thousands."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,9 +73,12 @@ class Session:
                 say(as_json({"diagnostics": diagnostic_json(found)}))
             except UserError as error:
                 found = [*found, *error.diagnostics]
+        text = self._text(found[:MOST_SHOWN])
+        if len(found) > MOST_SHOWN:
+            text += f"\n\n... and {len(found) - MOST_SHOWN} more"
         number = sum(1 for d in found if d.severity == "error")
         counted = f"{number} error{'s' if number != 1 else ''}"
-        say(f"{self._text(found)}\n\n{counted}{self.outcome and '; ' + self.outcome}", err=True)
+        say(f"{text}\n\n{counted}{self.outcome and '; ' + self.outcome}", err=True)
 
     def _text(self, found: Sequence[Diagnostic]) -> str:
         from compiler import report

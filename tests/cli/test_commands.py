@@ -240,6 +240,15 @@ def test_files_are_shown_from_where_we_are(catalog: Path, tmp_path: Path):
     assert bundlec("-C", catalog, "list", cwd=elsewhere).err.startswith(f"{catalog}/overlays/leaf.yaml:7:12: ")
 
 
+def test_thousands_of_findings(catalog: Path):
+    """A file of another kind: the first hundred are shown, all are counted, and machines get all."""
+    write_catalog(catalog, {"components/alpha/values.yaml": "".join(f"k{n}: yes\n" for n in range(3000))})
+    ran = bundlec("list", cwd=catalog)
+    assert len(told(ran.err)) == 100
+    assert ran.err.endswith("\n\n... and 2900 more\n\n3000 errors\n")
+    assert len(json.loads(bundlec("list", "--format", "json", cwd=catalog).out)["diagnostics"]) == 3000
+
+
 def test_a_long_line_is_cut_around_the_place(catalog: Path):
     line = "  description: " + "x" * 5000 + "\n"
     write_catalog(
