@@ -32,7 +32,7 @@ def test_guards(name: str, tmp_path: Path) -> None:
         made.deploy(*(ONLY if name == NVKE else ())).expect(0)
         wanted = {job for release, job in jobs.items() if name == GKE or release in made.statuses()}
         deadline = time.monotonic() + 90
-        while not wanted <= (done := _finished(made.kubectl("get", "jobs", "-A", "-o", _DONE))):
+        while not wanted <= set(done := _finished(made.kubectl("get", "jobs", "-A", "-o", _DONE))):
             logs = [p.read_text()[-300:] for p in (tmp_path / "c" / "pods").glob("*/*.log")]
             assert time.monotonic() < deadline, (wanted - done, logs)
             time.sleep(1)
