@@ -61,8 +61,9 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, shellcheck of the emitted scripts
 	$(BIN)/mypy --strict compiler
 	@find .ci $(wildcard out) -type f \( -perm -u+x -o -name '*.sh' \) -print0 | LC_ALL=C sort -z | xargs -0 $(BIN)/shellcheck -x
 
-docs: $(VENV)/.dev ## write docs/errors.md: every diagnostic code with an example
+docs: $(VENV)/.dev ## write docs/errors.md (every diagnostic code with an example) and docs/catalog.md
 	$(BIN)/python tests/tools/errordocs.py
+	@$(BIN)/bundlec list --format md > docs/.catalog.md && mv docs/.catalog.md docs/catalog.md
 
 bench: $(VENV)/.dev ## measured times and memory beside their budgets
 	$(BIN)/python tests/bench/bench.py

@@ -21,11 +21,13 @@ def check(catalog: Catalog, entry: BundleEntry, chosen: Settings, collector: Col
     for other in catalog.workspace.bundles.values():
         if other.name == entry.name or (other.prefix or other.name) == chosen.prefix:
             continue  # an equal prefix is reported with the settings
+        if _source_name(catalog, other) != mine[1]:
+            continue
         written = Written(catalog, other, Flags())
         flux = written.section("flux")
         source = flux.get("source", {})
-        theirs = (flux.get("namespace", FluxSettings.namespace), source.get("name", other.prefix or other.name))
-        if theirs == mine and not source.get("existing", False) and "flux" in written.tree.get("deployers", ["flux"]):
+        same_place = flux.get("namespace", FluxSettings.namespace) == mine[0]
+        if same_place and not source.get("existing", False) and "flux" in written.tree.get("deployers", ["flux"]):
             collector.error(
                 "BC4001",
                 f"this bundle and `{other.name}` would both make the Flux source `{mine[1]}`",
@@ -33,3 +35,11 @@ def check(catalog: Catalog, entry: BundleEntry, chosen: Settings, collector: Col
                 fix="leave out `flux.source.name`, or set `flux.source.existing: true` and create the source yourself",
                 notes=[(other.origin, f"bundle `{other.name}`")],
             )
+
+
+def _source_name(catalog: Catalog, entry: BundleEntry) -> str:
+    # Without merging all settings of every other bundle.
+    name = entry.prefix or entry.name
+    for settings in (catalog.workspace.settings, entry.settings):
+        name = settings.get("flux", {}).get("source", {}).get("name", name)
+    return name

@@ -122,6 +122,36 @@ def test_make_it_yours(copy: Path):
     assert f"bundlec build {bundle['name']}" in README
 
 
+def test_a_cluster_is_added_in_less_than_ten_lines(copy: Path):
+    """Acceptance: four settings and a private mirror, from the README alone; on every deployer."""
+    (block,) = under(README, "Add a cluster", "yaml")
+    lines = [line for line in block.text.splitlines() if not line.startswith("#")]
+    assert len(lines) < 10
+    (entry,) = load(block.text, "README.md").data
+    workspace = copy.parent / "west"
+    shutil.copytree(copy, workspace, ignore=shutil.ignore_patterns("out", ".venv", ".bundlec"))
+    source = (workspace / "bundlec.yaml").read_text()
+    indented = "".join(f"    {line}\n" for line in lines)
+    (workspace / "bundlec.yaml").write_text(source.replace("  bundles:\n", f"  bundles:\n{indented}", 1))
+    run(Block("sh", f"{copy}/.venv/bin/bundlec build {entry['name']}", (), block.line), workspace)
+    out = workspace / "out" / entry["name"]
+    text = {path: path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert not [path for path in (out / "deploy.sh", out / "helmfile.yaml") if "oci://ghcr.io" in text[path]]
+    assert f"{entry['mirrors'][0]['to']}/" in text[out / "deploy.sh"]
+    assert "name: west" in text[out / "argocd/apps/gpu-operator.yaml"]
+    assert "storageClassName: fast-zonal" in text[out / "components/kube-prometheus-stack/values.yaml"]
+    assert (
+        f"estimatedNodeCount: {entry['placement']['nodes']}" in text[out / "components/nodewright-operator/values.yaml"]
+    )
+
+
+def test_flags_of_the_readme(copy: Path):
+    (block,) = under(README, "Add a cluster")
+    run(block, copy)
+    values = (copy.parent / "bundles" / RECIPE / "components/gpu-operator/values.yaml").read_text()
+    assert "- operator: Exists" in values
+
+
 def _holds(values: object, wanted: object) -> bool:
     if isinstance(wanted, dict):
         return isinstance(values, dict) and all(_holds(values.get(key), value) for key, value in wanted.items())
@@ -147,7 +177,11 @@ def test_commands_in_blocks_exist():
 
 def _known(words: list[str], where: str) -> None:
     assert words[0] in cli.commands, f"{where}: bundlec {words[0]}"
-    known = {option for parameter in cli.commands[words[0]].params for option in parameter.opts}
+    command = cli.commands[words[0]]
+    if isinstance(command, click.Group):
+        assert words[1] in command.commands, f"{where}: bundlec {words[0]} {words[1]}"
+        command = command.commands[words[1]]
+    known = {option for parameter in command.params for option in parameter.opts}
     for word in words[1:]:
         if word.startswith("--"):
             assert word.partition("=")[0] in known, f"{where}: bundlec {words[0]} {word}"
