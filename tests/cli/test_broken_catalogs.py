@@ -460,10 +460,10 @@ MORE: dict[str, Broken] = {
             "overlays/leaf.yaml:11:17: [BC2014] `alpha:image.tag` (overlay leaf) is locked: checks name it | change it in the component, together with the fields that depend on it",
         ],
     ),
-    "a section that nothing implements": (
+    "a setting that no component reads": (
         {WORKSPACE: appended("  storage: {class: fast}\n")},
         [
-            "bundlec.yaml:8:3: [BC4003] the setting `storage` is not supported yet | remove it; supported: deployers, git, argocd, flux, helm, helmfile, gates",
+            "bundlec.yaml:8:13: [BC2006] no component of this recipe reads `storage.class` | remove it; in bundlec.yaml move it to the bundles whose components read it",
         ],
     ),
     "git without a revision": (

@@ -163,7 +163,7 @@ def test_input_that_is_wrong(catalog: Path, arguments: list[str], finding: str):
         (["build", "demo", "--profile", "m=a", "--profile", "m=b"], "profile `m` is given twice, as `a` and as `b`"),
         (["build", "demo", "--out", ""], "the name is empty"),
         (["-C", "", "list"], "the name is empty"),
-        (["graph", "demo", "--format", "yaml"], "'yaml' is not one of 'text', 'mermaid', 'dot'"),
+        (["list", "--format", "yaml"], "'yaml' is not one of 'text', 'json'"),
         (["lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["verify"], "Missing argument 'DIR...'"),
     ],
@@ -456,7 +456,7 @@ def test_help_and_version(tmp_path: Path):
         ("bundlec build ", ["demo", "leaf"]),
         ("bundlec graph d", ["demo"]),
         ("bundlec build --deployer ", ["deploy.sh", "helmfile", "argocd", "flux"]),
-        ("bundlec graph demo --format ", ["text", "mermaid", "dot"]),
+        ("bundlec resolve demo --format ", ["yaml", "json"]),
     ],
 )
 def test_completion(catalog: Path, words: str, completions: list[str]):

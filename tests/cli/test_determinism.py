@@ -159,7 +159,7 @@ def test_a_second_build_touches_nothing(sources: Path, tmp_path: Path):
     bundlec("build", "--all", "--out", out, cwd=sources)
     before = state(out)
     ran = bundlec("build", "--all", "--out", out, cwd=sources)
-    assert ran.out.count("nothing changed") == 5
+    assert ran.out.count("nothing changed") == len(list(out.iterdir())) > 1
     assert state(out) == before
 
 
@@ -267,7 +267,7 @@ def test_no_number_of_order_is_in_a_path(expected: dict[str, bytes]):
 
 def test_checksums_are_those_of_sha256sum(expected: dict[str, bytes]):
     bundles = {name.partition("/")[0] for name in expected}
-    assert len(bundles) == 5
+    assert set(SOME) < bundles
     for bundle in bundles:
         files = {n.partition("/")[2]: d for n, d in expected.items() if n.startswith(f"{bundle}/")}
         lines = [f"{hashlib.sha256(files[n]).hexdigest()}  {n}\n" for n in sorted(files) if n != "checksums.txt"]
