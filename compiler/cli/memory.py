@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _FILE = Path(".bundlec") / "builds.json"
 _SOURCES = ("bundlec.yaml", "overlays", "mixins", "components")
+_LIBRARIES = ("yaml", "jinja2")  # what writes bytes of a bundle beside the compiler
 _KEPT = 20  # builds with different options that are remembered
 
 
@@ -68,13 +71,16 @@ class Memory:
         return found if isinstance(found, dict) else {}
 
     def _digest(self, data: Sequence[str]) -> str:
-        """Over every source file by content, and over the compiler by size and time of its files."""
+        """Over every source file by content, and over the compiler and its libraries by size and time of their files."""
         state = hashlib.blake2b()
         for place in (self._root / name for name in (*_SOURCES, *data)):
             for path in _files(place):
                 state.update(f"{path}\0".encode("utf-8", "surrogateescape"))
                 state.update(hashlib.blake2b(Path(path).read_bytes()).digest())
-        for path in _files(Path(__file__).parent.parent):
+        libraries = (find_spec(name) for name in _LIBRARIES)
+        origins = [found.origin for found in libraries if found is not None and found.origin is not None]
+        state.update(sys.version.encode())
+        for path in [*_files(Path(__file__).parent.parent), *origins]:
             if not path.endswith(".pyc"):
                 found = Path(path).stat()
                 state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
