@@ -71,7 +71,7 @@ class Memory:
         return found if isinstance(found, dict) else {}
 
     def _digest(self, data: Sequence[str]) -> str:
-        """Over every source file by content, and over the compiler and its libraries by size and time of their files."""
+        """Over every source file by content, over the compiler and its libraries by size and time of their files."""
         state = hashlib.blake2b()
         for place in (self._root / name for name in (*_SOURCES, *data)):
             for path in _files(place):
