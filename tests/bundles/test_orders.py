@@ -34,6 +34,38 @@ GKE_KUBEFLOW = [
     "kubeflow-trainer-post",
     *GKE[GKE.index("nvidia-dra-driver-gpu") :],
 ]
+GKE_SLURM = [
+    *GKE,
+    "slinky-slurm-operator-crds",
+    "slinky-slurm-operator",
+    "slinky-slurm-pre",
+    "slinky-slurm",
+]
+GKE_SLURM_ACCOUNTING = [
+    *GKE_SLURM[: GKE_SLURM.index("nfd")],
+    "mariadb-operator-crds",
+    "mariadb-operator",
+    *GKE_SLURM[GKE_SLURM.index("nfd") : GKE_SLURM.index("slinky-slurm-pre")],
+    "slurm-accounting-mariadb",
+    "slinky-slurm-pre",
+    "slinky-slurm",
+]
+GKE_INFERENCE = [
+    "agentgateway-crds-pre",
+    "agentgateway-crds",
+    "cert-manager",
+    "agentgateway",
+    "agentgateway-post",
+    *GKE[GKE.index("cert-manager") + 1 :],
+]
+GKE_DYNAMO = [
+    *GKE_INFERENCE[: GKE_INFERENCE.index("nfd")],
+    "grove",
+    *GKE_INFERENCE[GKE_INFERENCE.index("nfd") : GKE_INFERENCE.index("nvidia-dra-driver-gpu")],
+    "dynamo-platform",
+    "dynamo-platform-post",
+    *GKE_INFERENCE[GKE_INFERENCE.index("nvidia-dra-driver-gpu") :],
+]
 NVKE = [
     "cert-manager",
     "nfd",
@@ -62,6 +94,10 @@ ORDERS = {
     "gb200-gke-cos-training": GKE,
     "gb200-gke-cos-training-bundle-installer": GKE,
     "gb200-gke-cos-training-kubeflow": GKE_KUBEFLOW,
+    "gb200-gke-cos-training-slurm": GKE_SLURM,
+    "gb200-gke-cos-training-slurm-accounting": GKE_SLURM_ACCOUNTING,
+    "gb200-gke-cos-inference": GKE_INFERENCE,
+    "gb200-gke-cos-inference-dynamo": GKE_DYNAMO,
     "gb200-nvke-ubuntu-training": NVKE,
     "gb200-nvke-ubuntu-training-kubeflow": NVKE_KUBEFLOW,
 }
@@ -100,6 +136,22 @@ INSTALLER_EDGES = {
     "gke-gb200-rdma": {"gcp-driver-installer": "applied"},
     "gpu-operator-pre": {**GKE_EDGES["gpu-operator-pre"], "gcp-driver-installer": "ready"},
 }
+SLURM_EDGES = {
+    **GKE_EDGES,
+    "slinky-slurm-operator": {"cert-manager": "api", "slinky-slurm-operator-crds": "api"},
+    "slinky-slurm-pre": {
+        "nvidia-dra-driver-gpu": "api",
+        "slinky-slurm-operator": "api",
+        "slinky-slurm-operator-crds": "api",
+    },
+    "slinky-slurm": {"slinky-slurm-pre": "applied"},
+}
+INFERENCE_EDGES = {
+    **GKE_EDGES,
+    "agentgateway-crds": {"agentgateway-crds-pre": "applied"},
+    "agentgateway": {"agentgateway-crds": "api", "agentgateway-crds-pre": "api", "cert-manager": "applied"},
+    "agentgateway-post": {"agentgateway": "api"},
+}
 EDGES = {
     "gb200-gke-cos-training": GKE_EDGES,
     "gb200-gke-cos-training-bundle-installer": INSTALLER_EDGES,
@@ -112,6 +164,26 @@ EDGES = {
             "prometheus-operator-crds": "api",
         },
         "kubeflow-trainer-post": {"kubeflow-trainer": "api"},
+    },
+    "gb200-gke-cos-training-slurm": SLURM_EDGES,
+    "gb200-gke-cos-training-slurm-accounting": {
+        **SLURM_EDGES,
+        "mariadb-operator": {"mariadb-operator-crds": "api"},
+        "slurm-accounting-mariadb": {"mariadb-operator": "api", "mariadb-operator-crds": "api"},
+        "slinky-slurm-pre": {**SLURM_EDGES["slinky-slurm-pre"], "slurm-accounting-mariadb": "applied"},
+    },
+    "gb200-gke-cos-inference": INFERENCE_EDGES,
+    "gb200-gke-cos-inference-dynamo": {
+        **INFERENCE_EDGES,
+        "dynamo-platform": {
+            "cert-manager": "applied",
+            "gpu-operator": "applied",
+            "grove": "api",
+            "kai-scheduler": "api",
+            "kube-prometheus-stack": "applied",
+            "prometheus-operator-crds": "api",
+        },
+        "dynamo-platform-post": {"dynamo-platform": "api"},
     },
     "gb200-nvke-ubuntu-training": NVKE_EDGES,
     "gb200-nvke-ubuntu-training-kubeflow": {

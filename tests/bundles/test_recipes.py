@@ -13,6 +13,16 @@ from tests.bundles.reading import Remote, read
 
 PINS = {
     # release: chart, version, namespace
+    "agentgateway": ("agentgateway", "v1.5.0", "agentgateway-system"),
+    "agentgateway-crds": ("agentgateway-crds", "v1.5.0", "agentgateway-system"),
+    "dynamo-platform": ("dynamo-platform", "1.4.2", "dynamo-system"),
+    "grove": ("grove-charts", "v0.1.0-alpha.13", "dynamo-system"),
+    "mariadb-operator": ("mariadb-operator", "26.6.0", "mariadb-system"),
+    "mariadb-operator-crds": ("mariadb-operator-crds", "26.6.0", "mariadb-system"),
+    "slinky-slurm": ("slurm", "1.2.0", "slurm"),
+    "slinky-slurm-operator": ("slurm-operator", "1.2.0", "slinky"),
+    "slinky-slurm-operator-crds": ("slurm-operator-crds", "1.2.0", "slinky"),
+    "slurm-accounting-mariadb": ("mariadb-cluster", "26.6.0", "slurm"),
     "cert-manager": ("cert-manager", "v1.20.2", "cert-manager"),
     "gpu-operator": ("gpu-operator", "v26.7.1", "gpu-operator"),
     "k8s-ephemeral-storage-metrics": ("k8s-ephemeral-storage-metrics", "1.19.2", "monitoring"),
@@ -36,6 +46,48 @@ PRIVILEGED = {
     "nvidia-dra-driver",
     "nvidia-network-operator",
     "nvsentinel",
+    "slurm",
+}
+
+FIVE = ["platform-health", "gpu-operator-health", "dra-support", "accelerator-metrics", "ai-service-metrics"]
+GANG = ["gang-scheduling", "pod-autoscaling", "cluster-autoscaling"]
+GKE_TRAINING = [*FIVE, *GANG, "secure-accelerator-access"]
+CONFORMANCE = {
+    "gb200-gke-cos-training": GKE_TRAINING,
+    "gb200-gke-cos-training-kubeflow": [*GKE_TRAINING, "robust-controller"],
+    "gb200-gke-cos-training-slurm": [
+        *GKE_TRAINING,
+        "slinky-slurm-health",
+        "slinky-slurm-imex-channel",
+        "slinky-slurm-gpu-access",
+    ],
+    "gb200-gke-cos-inference": [*FIVE, *GANG],
+    "gb200-gke-cos-inference-dynamo": [*FIVE, *GANG, "inference-gateway", "robust-controller"],
+    "gb200-nvke-ubuntu-training": FIVE,
+    "gb200-nvke-ubuntu-training-kubeflow": [*FIVE, "robust-controller"],
+}
+
+GKE_NVLS = {"nccl-all-reduce-bw-nvls": ">= 250"}
+NVKE_NCCL = {
+    "nccl-all-reduce-bw-net": ">= 40",
+    "nccl-all-reduce-bw-nvls": ">= 500",
+    "nccl-benchmark-profile": "gb200/oke",
+}
+PERFORMANCE = {
+    "gb200-gke-cos-training": GKE_NVLS,
+    "gb200-gke-cos-training-kubeflow": GKE_NVLS,
+    "gb200-gke-cos-training-slurm": {},  # cleared: Slurm holds the nodes that the check would take
+    "gb200-gke-cos-inference": {},
+    "gb200-gke-cos-inference-dynamo": {
+        "inference-model": "Qwen/Qwen3-8B",
+        "inference-concurrency-per-gpu": "256",
+        "inference-routing-mode": "dynamo-router",
+        "inference-throughput": ">= 50000",
+        "inference-ttft-p99": "<= 2000",
+        "inference-model-cache-storage-class": "a4x-compatible",
+    },
+    "gb200-nvke-ubuntu-training": NVKE_NCCL,
+    "gb200-nvke-ubuntu-training-kubeflow": NVKE_NCCL,
 }
 
 
@@ -74,19 +126,9 @@ def test_the_resolved_recipe_says_what_it_promises(bundle: Bundle) -> None:
         "gpu-operator-version",
         "check-nvidia-smi",
     ]
-    limits = {c["name"]: c["value"] for c in validation["performance"]["constraints"]}
-    if nvke:
-        assert limits == {
-            "nccl-all-reduce-bw-net": ">= 40",
-            "nccl-all-reduce-bw-nvls": ">= 500",
-            "nccl-benchmark-profile": "gb200/oke",
-        }
-    else:
-        assert limits == {"nccl-all-reduce-bw-nvls": ">= 250"}
-    five = ["platform-health", "gpu-operator-health", "dra-support", "accelerator-metrics", "ai-service-metrics"]
-    gke = ["gang-scheduling", "pod-autoscaling", "cluster-autoscaling", "secure-accelerator-access"]
-    kubeflow = ["robust-controller"] if "kubeflow" in bundle.name else []
-    assert validation["conformance"]["checks"] == five + ([] if nvke else gke) + kubeflow
+    limits = {c["name"]: c["value"] for c in validation.get("performance", {}).get("constraints", [])}
+    assert limits == PERFORMANCE[bundle.plan.recipe.name]
+    assert validation["conformance"]["checks"] == CONFORMANCE[bundle.plan.recipe.name]
 
 
 # --- NVKE
