@@ -11,6 +11,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compiler import predicates, yamlio
@@ -21,6 +22,7 @@ from compiler.plan.template_lines import in_template
 from compiler.source import Document, Origin, Path, Span, dotted
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from jinja2.sandbox import SandboxedEnvironment
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -29,11 +31,10 @@ CRITICAL_CLASSES = ("system-node-critical", "system-cluster-critical")
 
 
 class Renderer:
-    """Renders templates with one environment per compilation; `render` is the only door to Jinja2 for manifests."""
+    """Renders the templates of a recipe; `render` is the only door to Jinja2 for manifests."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._environment: SandboxedEnvironment | None = None
 
     def context(self, component: ResolvedComponent) -> Mapping[str, Any]:
         """What a template sees: values, inputs, recipe, component."""
@@ -59,8 +60,7 @@ class Renderer:
         import jinja2
 
         try:
-            template = self._env().from_string(text)
-            return template.render(self.context(component))
+            return _template(text).render(self.context(component))
         except jinja2.TemplateSyntaxError as error:
             fix = "correct the template: `{{ value }}`, `{% if ... %}`, `{# comment #}`"
             collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1), fix=fix)
@@ -74,25 +74,24 @@ class Renderer:
             )
         return None
 
-    def _env(self) -> SandboxedEnvironment:
-        if self._environment is None:
-            from jinja2 import StrictUndefined
-            from jinja2.sandbox import SandboxedEnvironment
 
-            env = SandboxedEnvironment(
-                undefined=StrictUndefined,
-                trim_blocks=True,
-                lstrip_blocks=True,
-                keep_trailing_newline=True,
-                autoescape=False,
-            )
-            env.filters["to_yaml"] = lambda value: yamlio.dump(_defined(value)).rstrip("\n")
-            env.filters["to_json"] = lambda value: json.dumps(
-                _defined(value), separators=(",", ":"), ensure_ascii=False
-            )
-            env.filters["b64encode"] = lambda value: base64.b64encode(str(value).encode()).decode()
-            self._environment = env
-        return self._environment
+@lru_cache(maxsize=256)  # bundles share their templates, and compiling one costs more than rendering it
+def _template(text: str) -> Template:
+    return _environment().from_string(text)
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    env = SandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
+    )
+    env.filters["to_yaml"] = lambda value: yamlio.dump(_defined(value)).rstrip("\n")
+    env.filters["to_json"] = lambda value: json.dumps(_defined(value), separators=(",", ":"), ensure_ascii=False)
+    env.filters["b64encode"] = lambda value: base64.b64encode(str(value).encode()).decode()
+    return env
 
 
 def _defined(value: Any) -> Any:

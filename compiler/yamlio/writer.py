@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from yaml._yaml import CEmitter
@@ -136,6 +137,7 @@ class _Writer:
         self.emit(_SEQ_END)
 
 
+@lru_cache(maxsize=1 << 15)  # the files of a bundle share most of their strings; events are never changed
 def _string(text: str, *, literal: bool) -> ScalarEvent:
     style = "|" if literal else '"' if _BREAK.search(text) else None
     # The first flag tells libyaml whether the plain form would be read back as this string.
