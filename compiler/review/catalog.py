@@ -61,8 +61,12 @@ def _plan(catalog: Catalog, name: str) -> Plan:
 
 
 def _plain(catalog: Catalog, name: str) -> BundleEntry:
-    # The recipe itself, also where a bundle of that name sets something.
-    return entry_for(replace(catalog, workspace=replace(catalog.workspace, bundles={})), name)
+    # The recipe itself, also where a bundle of that name sets something; only inputs that it requires must come from one.
+    entry = entry_for(replace(catalog, workspace=replace(catalog.workspace, bundles={})), name)
+    bundles = sorted(catalog.workspace.bundles.values(), key=lambda b: b.name != name)
+    required = {spec.name for spec in catalog.overlays[name].inputs if spec.required}
+    given = next((b.inputs for b in bundles if b.recipe == name and required <= b.inputs.keys()), {})
+    return replace(entry, inputs={key: value for key, value in given.items() if key in required})
 
 
 def _row(catalog: Catalog, entry: BundleEntry) -> Row:
