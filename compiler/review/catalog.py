@@ -61,7 +61,7 @@ def _plan(catalog: Catalog, name: str) -> Plan:
 
 
 def _plain(catalog: Catalog, name: str) -> BundleEntry:
-    # The recipe itself, also where a bundle of that name sets something; only inputs that it requires must come from one.
+    # The recipe itself, also where a bundle of that name sets something; required inputs come from a bundle.
     entry = entry_for(replace(catalog, workspace=replace(catalog.workspace, bundles={})), name)
     bundles = sorted(catalog.workspace.bundles.values(), key=lambda b: b.name != name)
     required = {spec.name for spec in catalog.overlays[name].inputs if spec.required}
