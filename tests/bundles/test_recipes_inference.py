@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compiler.errors import Diagnostic, UserError
-from compiler.model import Flags, Plan
+from compiler.model import Files, Flags, Plan
 from compiler.pipeline import compile_bundle
 from tests.bundles.bundle import Bundle, identity
 from tests.bundles.conftest import catalog
@@ -181,6 +181,8 @@ def test_dynamo_waits_for_what_grove_makes_at_run_time(dynamo: Bundle) -> None:
     }
 
 
+# --- the storage of a4x
+
 CLASS = ("storage.k8s.io", "StorageClass", "", "a4x-compatible")
 
 
@@ -204,6 +206,27 @@ def test_without_its_creation_no_other_object_changes(dynamo: Bundle) -> None:
     values = {r.id: r.values for r in built(name).releases}
     assert values == {r.id: r.values for r in off.releases}
     assert [r.id for r in off.releases] == list(values)
+
+
+def test_without_its_creation_only_its_own_file_goes(dynamo: Bundle) -> None:
+    """Acceptance by file: the payload and Argo CD's objects stay as they are; scripts and wiring follow the release."""
+    entry = catalog().workspace.bundles[dynamo.name]
+    off = replace(entry, set={**entry.set, "dynamo-platform": {"a4xStorageClass": {"create": False}}})
+    files = compile_bundle(catalog(), off, Flags()).files
+
+    def kept(tree: Files) -> dict[str, bytes]:
+        folders = ("argocd/", "namespaces/", "components/")
+        return {
+            path: content
+            for path, content in tree.items()
+            if path.startswith(folders) and path.endswith(".yaml") and not path.endswith("/Chart.yaml")
+        }
+
+    before = kept(dynamo.files)
+    gone = [path for path in before if path.startswith("components/dynamo-platform-post/manifests/")]
+    assert len(gone) == 1
+    del before[gone[0]]
+    assert kept(files) == before
 
 
 def test_the_class_and_the_constraint_name_the_same(dynamo: Bundle) -> None:
