@@ -75,7 +75,9 @@ def test_a_cluster_may_bring_the_gateway_api_itself() -> None:
     )
     assert not plan.release("agentgateway-crds-pre").objects
     # The controller still waits for them.
-    names = {c.check.name for c in plan.release("agentgateway").gate.checks if c.check.kind == "crd"}
+    gate = plan.release("agentgateway").gate
+    assert gate is not None
+    names = {c.check.name for c in gate.checks if c.check.kind == "crd"}
     assert {"gateways.gateway.networking.k8s.io", "inferencepools.inference.networking.k8s.io"} <= names
 
 
@@ -172,7 +174,9 @@ def test_dynamo_uses_the_schedulers_of_the_bundle(dynamo: Bundle) -> None:
 
 
 def test_dynamo_waits_for_what_grove_makes_at_run_time(dynamo: Bundle) -> None:
-    checks = [c for c in dynamo.plan.release("dynamo-platform").gate.checks if c.provider == "grove"]
+    gate = dynamo.plan.release("dynamo-platform").gate
+    assert gate is not None
+    checks = [c for c in gate.checks if c.provider == "grove"]
     assert {(c.check.kind, c.check.name) for c in checks} == {
         ("crd", "podcliquesets.grove.io"),
         ("crd", "podgangs.scheduler.grove.io"),
