@@ -183,7 +183,7 @@ EDGES = {
             "kube-prometheus-stack": "applied",
             "prometheus-operator-crds": "api",
         },
-        "dynamo-platform-post": {"dynamo-platform": "api"},
+        "dynamo-platform-post": {"dynamo-platform": "applied"},
     },
     "gb200-nvke-ubuntu-training": NVKE_EDGES,
     "gb200-nvke-ubuntu-training-kubeflow": {
