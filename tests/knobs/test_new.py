@@ -61,9 +61,9 @@ def test_an_overlay_is_a_recipe_that_compiles(fork: Path) -> None:
 
 
 def test_an_overlay_of_another_service(fork: Path) -> None:
-    ran = bundlec("new", "overlay", "h100-eks", "--criteria", "service=eks,accelerator=h100", cwd=fork)
+    ran = bundlec("new", "overlay", "l40-lke", "--criteria", "service=lke,accelerator=l40", cwd=fork)
     assert ran.status == 0, ran.err
-    assert "  base: base\n" in (fork / "overlays/h100-eks.yaml").read_text()
+    assert "  base: base\n" in (fork / "overlays/l40-lke.yaml").read_text()
 
 
 def test_a_mixin(fork: Path) -> None:
