@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.bundles import second
 from tests.bundles.bundle import Bundle
 from tests.bundles.cli import ROOT, Bundlec
 from tests.bundles.reading import Local, nodes, read
@@ -100,6 +101,7 @@ ORDERS = {
     "gb200-gke-cos-inference-dynamo": GKE_DYNAMO,
     "gb200-nvke-ubuntu-training": NVKE,
     "gb200-nvke-ubuntu-training-kubeflow": NVKE_KUBEFLOW,
+    **second.ORDERS,
 }
 
 # Dependant -> what stands directly in front of it, and how far it waits.
@@ -195,6 +197,7 @@ EDGES = {
         },
         "kubeflow-trainer-post": {"kubeflow-trainer": "api"},
     },
+    **second.EDGES,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.bundles import second
 from tests.bundles.bundle import Bundle
 from tests.bundles.reading import Remote, read
 
@@ -23,6 +24,8 @@ PINS = {
     "slinky-slurm-operator": ("slurm-operator", "1.2.0", "slinky"),
     "slinky-slurm-operator-crds": ("slurm-operator-crds", "1.2.0", "slinky"),
     "slurm-accounting-mariadb": ("mariadb-cluster", "26.6.0", "slurm"),
+    "aws-ebs-csi-driver": ("aws-ebs-csi-driver", "2.59.0", "kube-system"),
+    "aws-efa": ("aws-efa-k8s-device-plugin", "v0.5.29", "kube-system"),
     "cert-manager": ("cert-manager", "v1.20.2", "cert-manager"),
     "gpu-operator": ("gpu-operator", "v26.7.1", "gpu-operator"),
     "k8s-ephemeral-storage-metrics": ("k8s-ephemeral-storage-metrics", "1.19.2", "monitoring"),
@@ -37,6 +40,9 @@ PINS = {
     "prometheus-adapter": ("prometheus-adapter", "5.3.0", "monitoring"),
     "prometheus-operator-crds": ("prometheus-operator-crds", "28.0.1", "monitoring"),
 }
+
+OLDER_PROMETHEUS = ("kube-prometheus-stack", "83.7.0", "monitoring")
+WITH_NETWORK_OPERATOR = ("nvke", "oke", "generic", "aks", "kind")
 
 PRIVILEGED = {
     "gpu-operator",
@@ -65,6 +71,7 @@ CONFORMANCE = {
     "gb200-gke-cos-inference-dynamo": [*FIVE, *GANG, "inference-gateway", "robust-controller"],
     "gb200-nvke-ubuntu-training": FIVE,
     "gb200-nvke-ubuntu-training-kubeflow": [*FIVE, "robust-controller"],
+    **second.CONFORMANCE,
 }
 
 GKE_NVLS = {"nccl-all-reduce-bw-nvls": ">= 250"}
@@ -88,6 +95,7 @@ PERFORMANCE = {
     },
     "gb200-nvke-ubuntu-training": NVKE_NCCL,
     "gb200-nvke-ubuntu-training-kubeflow": NVKE_NCCL,
+    **second.PERFORMANCE,
 }
 
 
@@ -97,8 +105,9 @@ def test_charts_and_versions(bundle: Bundle) -> None:
         for r in read("deploy.sh", bundle).releases
         if isinstance(r, Remote)
     }
-    assert seen == {release: PINS[release] for release in seen}
-    assert ("network-operator" in seen) == ("nvke" in bundle.name)
+    pins = {**PINS, **({"kube-prometheus-stack": OLDER_PROMETHEUS} if "aks" in bundle.name else {})}
+    assert seen == {release: pins[release] for release in seen}
+    assert ("network-operator" in seen) == any(name in bundle.name for name in WITH_NETWORK_OPERATOR)
     assert ("kubeflow-trainer" in seen) == ("kubeflow" in bundle.name)
 
 
@@ -112,10 +121,9 @@ def test_namespaces_that_hold_privileged_pods_admit_them(bundle: Bundle) -> None
 
 def test_the_resolved_recipe_says_what_it_promises(bundle: Bundle) -> None:
     spec = bundle.one("recipe.yaml")["spec"]
-    nvke = "nvke" in bundle.name
     constraints = {c["name"]: c["value"] for c in spec["constraints"]}
-    assert constraints["K8s.server.version"] == ">= 1.34"
-    if nvke:
+    assert constraints["K8s.server.version"] == second.KUBERNETES.get(bundle.name, ">= 1.34")
+    if "ubuntu" in bundle.name:
         assert constraints["OS.release.ID"] == "ubuntu"
         assert constraints["OS.release.VERSION_ID"] == "24.04"
         assert constraints["OS.sysctl./proc/sys/kernel/osrelease"] == ">= 6.8"
@@ -125,7 +133,11 @@ def test_the_resolved_recipe_says_what_it_promises(bundle: Bundle) -> None:
         "expected-resources",
         "gpu-operator-version",
         "check-nvidia-smi",
+        *(["gke-gpu-nic-networks"] if "h100-gke" in bundle.name else []),
     ]
+    (version,) = validation["deployment"]["constraints"]
+    assert version["name"] == "Deployment.gpu-operator.version"
+    assert version["value"] == second.GPU_OPERATOR[bundle.name.partition("-")[0]]
     limits = {c["name"]: c["value"] for c in validation.get("performance", {}).get("constraints", [])}
     assert limits == PERFORMANCE[bundle.plan.recipe.name]
     assert validation["conformance"]["checks"] == CONFORMANCE[bundle.plan.recipe.name]
