@@ -37,12 +37,14 @@ bundle: $(VENV)/.runtime ## compile one bundle: RECIPE=name [DEPLOYERS="a b"] [P
 list: $(VENV)/.runtime ## recipes and bundles that can be compiled
 	@$(BIN)/bundlec list
 
-regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/; ends the conflicts that a merge left there
+regenerate: $(VENV)/.runtime ## compile every bundle of bundlec.yaml into out/, write docs/catalog.md; ends the conflicts that a merge left there
 	@$(BIN)/bundlec build --all
+	@test ! -f docs/catalog.md || { $(BIN)/bundlec list --format md > docs/.catalog.md && mv docs/.catalog.md docs/catalog.md; }
 	@test -z "$$(git ls-files --unmerged -- out 2>/dev/null)" || git add --all -- out
 
-check: $(VENV)/.runtime ## fail when out/ is not what the sources compile to
+check: $(VENV)/.runtime ## fail when out/ or docs/catalog.md is not what the sources say
 	@$(BIN)/bundlec build --all --check
+	@test ! -f docs/catalog.md || $(BIN)/bundlec list --format md | cmp -s - docs/catalog.md || { echo 'docs/catalog.md is old: make regenerate' >&2; exit 4; }
 
 diff: $(VENV)/.runtime ## what the work tree changes in the bundles [BASE=origin/main] [FORMAT=text|md|json]
 	@$(BIN)/bundlec diff --all $(if $(BASE),--base '$(BASE)') $(if $(FORMAT),--format '$(FORMAT)')
