@@ -132,7 +132,10 @@ def test_settings_that_cannot_be_honoured(tmp_path: Path, setting: str, code: st
     assert one.fix
 
 
-@pytest.mark.parametrize("setting", ['helm: {minVersion: "3"}', "mirrors: []", "placement: {system: {}}", "storage: {}", "lint: {waivers: []}"])
+@pytest.mark.parametrize(
+    "setting",
+    ['helm: {minVersion: "3"}', "mirrors: []", "placement: {system: {}}", "storage: {}", "lint: {waivers: []}"],
+)
 def test_settings_that_ask_for_nothing(tmp_path: Path, setting: str) -> None:
     settings(tmp_path, f"bundles: [{{name: b, recipe: eks}}]\n{setting}")
 
