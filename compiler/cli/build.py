@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,10 +238,12 @@ def _written(item: Compiled, target: Path, what: WriteReport, session: Session) 
 
 def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftover: Sequence[Path]) -> None:
     from compiler import pipeline
+    from compiler.cli.drift import short_diff
 
     lines: list[str] = []
     told: list[dict[str, Any]] = []
     failed: list[Diagnostic] = []
+    changed: list[tuple[str, Path, Mapping[str, bytes], tuple[str, ...]]] = []
     for item in compiled:
         target = folder / item.plan.bundle
         try:
@@ -253,6 +255,7 @@ def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
             lines.append(f"missing   {session.shown(target)}/ ({len(item.files)} files)")
         else:
             lines += drift.lines(session.shown(target))
+            changed.append((session.shown(target), target, item.files, drift.changed))
         differing = {"missing": drift.missing, "changed": drift.changed, "extra": drift.extra, "modes": drift.modes}
         told.append({"bundle": item.plan.bundle, "path": session.shown(target), **differing})
     if failed:
@@ -262,7 +265,8 @@ def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
     if session.form == "json":
         say(as_json({"bundles": told, "unlisted": unlisted, "diagnostics": diagnostic_json([])}))
     elif lines:
-        say("\n".join(lines))
+        hunks = list(short_diff(changed))
+        say("\n".join([*lines, *(["", *hunks] if hunks else [])]))
     if lines:
         number = f"{len(lines)} difference{'s' if len(lines) != 1 else ''}"
         raise DriftError(f"{number} from what the sources compile to; `bundlec build` writes the files", lines)

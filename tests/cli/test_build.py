@@ -235,7 +235,13 @@ def test_check_tells_every_difference_and_writes_nothing(catalog: Path):
         "mode      out/demo/deploy.sh",
         "changed   out/demo/helmfile.yaml",
         "not ours  out/demo/notes.txt",
+        "",
+        "--- out/demo/helmfile.yaml",
+        *ran.out.splitlines()[6:],
     ]
+    assert ran.out.splitlines()[7] == "-edited"
+    assert ran.out.splitlines()[8].startswith("+")
+    assert "lines more" in ran.out.splitlines()[-1]
     assert ran.err == "4 differences from what the sources compile to; `bundlec build` writes the files\n"
     machine = bundlec("build", "--all", "--check", "--format", "json", cwd=catalog)
     assert machine.status == 4
@@ -262,6 +268,26 @@ def test_check_after_a_change_of_the_sources(catalog: Path):
     ran = bundlec("build", "--all", "--check", cwd=catalog)
     assert ran.status == 4
     assert "changed   out/demo/components/beta/manifests/configmap-settings.yaml\n" in ran.out
+    # The short diff: `-` on disk, `+` compiled, what tells most first.
+    shown = ran.out.partition("\n\n")[2].splitlines()
+    assert shown[0] == "--- out/demo/components/beta/manifests/configmap-settings.yaml"
+    assert shown[2:4] == ["-  greeting: hello", "+  greeting: good day"]
+    assert not [line for line in shown[4:] if line.startswith("--- ")], "the rest differs in hashes only"
+
+
+def test_the_short_diff_shows_a_change_of_many_bundles_once_and_no_more_than_fits(catalog: Path):
+    write_catalog(catalog, {"bundlec.yaml": TWO})
+    bundlec("build", "--all", cwd=catalog)
+    write_catalog(catalog, {"components/beta/values.yaml": "greeting: good day\n"})
+    for name in ("README.md", "undeploy.sh", "preflight.sh", "lib/gate", "lib/prepare"):
+        (catalog / "out/demo" / name).write_text("\x1b[2Jmine\n")
+    ran = bundlec("build", "--all", "--check", cwd=catalog)
+    assert ran.status == 4
+    shown = ran.out.partition("\n\n")[2].splitlines()
+    assert sum(line.endswith("/configmap-settings.yaml") for line in shown) == 1
+    assert len([line for line in shown if line[:1] in "+-@" and line[:4] != "--- "]) <= 40
+    assert shown[-1].endswith(" more")
+    assert "\x1b" not in ran.out
 
 
 def test_check_of_sources_that_are_wrong_is_no_drift(catalog: Path):

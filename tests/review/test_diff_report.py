@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.review.diff import tell
+from compiler.review.diff import order, tell
 from compiler.review.diff.files import file_changes
 from compiler.review.diff.model import Report, Risk
 from compiler.review.diff.render_md import LIMIT, markdown
@@ -132,6 +133,25 @@ def test_a_value_that_moves_from_one_mixin_to_another_is_no_change(tmp_path: Pat
     assert found.idle == ("mixins/extra.yaml", "mixins/tuned.yaml")
 
 
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ("abcd", []),
+        ("bacd", ["a is deployed after b; before: first"]),
+        ("cdab", ["a and b are deployed after d; before: first"]),
+        ("adbc", ["d is deployed after a; before: after c"]),
+    ],
+)
+def test_releases_that_move_together_are_told_together(now: str, told: list[str]):
+    """Never `x is deployed after y; before: after y`."""
+    base, head = (_released(names) for names in ("abcd", now))
+    assert [change.text for change in order._sequence(base, head)] == told
+
+
+def _released(names: str) -> Any:
+    return SimpleNamespace(releases=[SimpleNamespace(id=name) for name in names])
+
+
 class TestCauses:
     def causes(self, tmp_path: Path, base: Mapping[str, Change], head: Mapping[str, Change]) -> list[str]:
         found, _ = compared(tmp_path, base, head)
@@ -151,6 +171,15 @@ class TestCauses:
         }
         head = {**more, "overlays/leaf.yaml": replaced("[tuned, extra]", "[tuned, extra, more]")}
         assert "overlays/leaf.yaml:7 head: mixins: [tuned, extra, more]" in self.causes(tmp_path, more, head)
+
+    def test_a_namespace_is_one_cause_with_all_that_follows(self, tmp_path: Path):
+        """Written over two lines: neither the line above nor the check that looks into the namespace was edited."""
+        block = replaced("  namespace: {name: beta-system}\n", "  namespace:\n    name: beta-system\n")
+        check = appended("  checks:\n    up: {deployment: {name: beta}}\n  readiness: {ready: {checks: [up]}}\n")
+        moved = replaced("name: beta-system", "name: widgets")
+        base: dict[str, Change] = {"components/beta/component.yaml": lambda text: check(block(text))}
+        head: dict[str, Change] = {"components/beta/component.yaml": lambda text: moved(check(block(text)))}
+        assert self.causes(tmp_path, base, head) == ["components/beta/component.yaml:6 head: name: widgets"]
 
     def test_a_values_file_that_is_chosen(self, tmp_path: Path):
         more = {"components/alpha/values-big.yaml": "replicas: 9\n"}

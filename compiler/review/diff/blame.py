@@ -80,8 +80,7 @@ class Blame:
             view = snapshot.components.get(who)
             if view is None or view.resolved is None or snapshot.plan is None:
                 continue
-            found = self._field(view.resolved, snapshot, change)
-            place = self.sources.place(found, side)
+            place = self.origins(self._fields(view.resolved, snapshot, change), side)
             if place is not None and self.sources.edited(place.file):
                 return place
         return self._edit_of(name)
@@ -154,6 +153,13 @@ class Blame:
         sides: list[tuple[Snapshot, SideName, str]] = [(self.head, "head", name), (self.base, "base", old_name)]
         return sides[::-1] if change.new is MISSING else sides
 
+    def _fields(self, item: ResolvedComponent, snapshot: Snapshot, change: Change) -> Iterator[Origin | None]:
+        """Nodes that may have caused a changed fact of a release, the most likely first."""
+        yield self._field(item, snapshot, change)
+        if change.steps[0] == "health" and change.steps[-1] == "namespace" and snapshot.plan and snapshot.catalog:
+            # A check that names no namespace looks into the component's.
+            yield _namespace(item, snapshot.plan.recipe, snapshot.catalog)
+
     def _field(self, item: ResolvedComponent, snapshot: Snapshot, change: Change) -> Origin | None:
         assert snapshot.plan is not None
         assert snapshot.catalog is not None
@@ -168,8 +174,7 @@ class Blame:
             case ("chart", key):
                 return own.down("spec", "chart", key)
             case ("namespace", *_):
-                moved = next((r.origin.down("namespace") for r in refs if r.namespace == item.namespace), None)
-                return moved or own.down("spec", "namespace", "name")
+                return _namespace(item, snapshot.plan.recipe, snapshot.catalog)
             case ("install", key):
                 return own.down("spec", "install", key)
             case ("teardownBefore" | "stuck", *_):
@@ -242,6 +247,12 @@ def _refs(recipe: Recipe, catalog: Catalog, name: str) -> Iterator[ComponentRef]
         yield from (ref for ref in overlay.refs if ref.name == name)
 
 
+def _namespace(item: ResolvedComponent, recipe: Recipe, catalog: Catalog) -> Origin:
+    """What names the namespace of a component: the ref that moves it, or the component itself."""
+    moved = (r.origin.down("namespace") for r in _refs(recipe, catalog, item.name) if r.namespace == item.namespace)
+    return next(moved, item.component.namespace.origin.down("name"))
+
+
 def _bundle_origins(recipe: Recipe, catalog: Catalog, bundle: str, change: Change) -> Iterator[Origin]:
     """Nodes that may have caused a changed fact of a bundle, the most likely first; none for what only follows."""
     head = str(change.steps[0])
@@ -256,7 +267,10 @@ def _bundle_origins(recipe: Recipe, catalog: Catalog, bundle: str, change: Chang
         item = recipe.components.get(rest[0])
         yield from [item.disabled_by] if item is not None and item.disabled_by is not None else []
     elif head == "namespaces":
-        yield from (c.component.namespace.origin for c in recipe.enabled() if c.namespace == rest[0])
+        for item in recipe.enabled():
+            if item.namespace == rest[0]:
+                label = item.component.namespace.origin.down("labels", *rest[1:2])
+                yield label if len(rest) > 1 and _holds(label) else _namespace(item, recipe, catalog)
     elif head == "constraints":
         yield from (c.origin for c in recipe.constraints.values() if f"[name={c.name}]" in change.path)
     elif head in {"profile", "inputs", "recipe"} and entry is not None:

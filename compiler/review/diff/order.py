@@ -14,6 +14,7 @@ from compiler.review.diff.blame import Blame, readiness_origins
 from compiler.review.diff.model import Link, OrderChange, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.values import same
+from compiler.review.diff.words import listed
 
 _Key = tuple[str, str]
 
@@ -136,14 +137,22 @@ def _sequence(base: Snapshot, head: Snapshot) -> Iterable[OrderChange]:
     common = [r.id for r in base.releases if r.id in set(names)]
     now = [name for name in names if name in set(common)]
     stay = _longest_common(common, now)
-    for name in now:
-        if name not in stay:
-            place = now.index(name)
-            after = f"after {now[place - 1]}" if place else "first"
-            was = common.index(name)
-            before = f"after {common[was - 1]}" if was else "first"
-            text = f"{name} is deployed {after}; before: {before}"
-            yield OrderChange("order", "changed", name, text, None, hard=False)
+    moved: list[list[str]] = []  # what follows the same one before and now moved with it
+    for place, name in enumerate(now):
+        if name in stay:
+            continue
+        was = common.index(name)
+        if place and was and now[place - 1] == common[was - 1] and now[place - 1] not in stay:
+            moved[-1].append(name)
+        else:
+            moved.append([name])
+    for names in moved:
+        place, was = now.index(names[0]), common.index(names[0])
+        after = f"after {now[place - 1]}" if place else "first"
+        before = f"after {common[was - 1]}" if was else "first"
+        verb = "is" if len(names) == 1 else "are"
+        text = f"{listed(names)} {verb} deployed {after}; before: {before}"
+        yield OrderChange("order", "changed", names[0], text, None, hard=False)
 
 
 def _longest_common(old: Sequence[str], new: Sequence[str]) -> set[str]:

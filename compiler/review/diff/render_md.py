@@ -91,10 +91,11 @@ def _broken(report: Report) -> Iterator[Piece]:
     for side, found in (("base", report.base_errors), ("head", report.head_errors)):
         for line in tell.diagnostics(found):
             yield Piece(f"The {side} does not compile", 0, "finding", f"- {_escape(line)}")
-    for bundle in report.bundles:
-        for side, found in (("base", bundle.base_errors), ("head", bundle.head_errors)):
-            for line in tell.diagnostics(found):
-                yield Piece(f"{_code(bundle.name)} does not compile on the {side}", 0, "finding", f"- {_escape(line)}")
+    for names, side, found in tell.broken(report):
+        verb = "does" if len(names) == 1 else "do"
+        title = f"{', '.join(map(_code, names))} {verb} not compile on the {side}"
+        for line in tell.diagnostics(found):
+            yield Piece(title, 0, "finding", f"- {_escape(line)}")
 
 
 def _order(report: Report) -> Iterator[Piece]:

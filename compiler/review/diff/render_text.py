@@ -69,11 +69,10 @@ def _broken(report: Report) -> Iterator[str]:
         if found:
             yield from ("", f"The {side} does not compile")
             yield from (f"  {line}" for line in tell.diagnostics(found))
-    for bundle in report.bundles:
-        for side, found in (("base", bundle.base_errors), ("head", bundle.head_errors)):
-            if found:
-                yield from ("", f"{bundle.name} does not compile on the {side}; it is not compared")
-                yield from (f"  {line}" for line in tell.diagnostics(found))
+    for names, side, found in tell.broken(report):
+        verb, rest = ("does", "it is") if len(names) == 1 else ("do", "they are")
+        yield from ("", f"{', '.join(names)} {verb} not compile on the {side}; {rest} not compared")
+        yield from (f"  {line}" for line in tell.diagnostics(found))
 
 
 def _risks(report: Report) -> Iterator[str]:

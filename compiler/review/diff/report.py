@@ -192,11 +192,13 @@ def _verdict(result: Report) -> str:
         where = f"{count(len(loud), 'bundle')}" if all_ else f"{len(loud)} of {count(len(result.bundles), 'bundle')}"
         high = len({repr(r) for b in loud for r in b.risks if r.severity == "high"})
         told = f"{count(len(risks), 'risk')} ({high} high)" if risks else "no known risk"
-        sentences.append(f"{where} change{'s' if len(loud) == 1 else ''}: {_extent(loud)}; {told}")
+        which = f" ({loud[0].name})" if len(loud) == 1 else ""  # there may be no table that names it
+        sentences.append(f"{where} change{'s' if len(loud) == 1 else ''}{which}: {_extent(loud)}; {told}")
     if quiet:
+        which = f" ({quiet[0].name})" if len(quiet) == 1 else ""
         sentences.append(
-            f"{count(len(quiet), 'bundle')} change{'s' if len(quiet) == 1 else ''} in words or in the order of keys "
-            "only, nothing on the cluster"
+            f"{count(len(quiet), 'bundle')} change{'s' if len(quiet) == 1 else ''}{which} in words or in the order of "
+            "keys only, nothing on the cluster"
         )
     return "; ".join(sentences) + "."
 

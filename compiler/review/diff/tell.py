@@ -201,6 +201,17 @@ def chart_note(report: Report) -> str:
     )
 
 
+def broken(report: Report) -> list[tuple[list[str], str, tuple[Diagnostic, ...]]]:
+    """(bundles, side, findings) of what does not compile: bundles that fail alike are told together."""
+    found: dict[tuple[str, tuple[str, ...]], tuple[list[str], str, tuple[Diagnostic, ...]]] = {}
+    for bundle in report.bundles:
+        for side, errors in (("base", bundle.base_errors), ("head", bundle.head_errors)):
+            if errors:
+                key = (side, tuple(diagnostics(errors)))
+                found.setdefault(key, ([], side, errors))[0].append(bundle.name)
+    return list(found.values())
+
+
 def diagnostics(found: Sequence[Diagnostic]) -> Iterator[str]:
     """Each finding on one line: place, code, message, fix."""
     for item in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compiler.paths import MISSING
@@ -45,6 +45,11 @@ def count(number: int, unit: str) -> str:
     if number == 1:
         return f"1 {unit}"
     return f"{number} {unit[:-1]}ies" if unit.endswith("y") else f"{number} {unit}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def size_of(values: Mapping[str, Any]) -> int:
