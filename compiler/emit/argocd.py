@@ -52,6 +52,9 @@ def emit(plan: Plan) -> Files:
         )
     for component in plan.components:
         files[f"{argocd_apps.APPS}/{component.name}.yaml"] = _yaml(argocd_apps.component(site, component, guarded))
+    for release in plan.releases:
+        if values := argocd_apps.hook_values(release):
+            files[argocd_apps.values_file(release)] = _yaml(values)
     files[argocd_health.FILE] = _yaml(argocd_health.config_map(site))
     files[argocd_remove.SCRIPT] = argocd_remove.script(site, namespaces=has_namespaces)
     return files

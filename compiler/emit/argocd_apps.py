@@ -109,17 +109,31 @@ def _source(site: Site, release: Release, namespace: str) -> dict[str, Any]:
     folder = payload.directory(release)
     if release.chart is None:
         return site.source(path=site.path(folder), helm=helm)
-    helm["valueFiles"] = [f"$values/{site.path(f'{folder}/values.yaml')}"]
-    # Argo CD runs upgrade hooks at every sync, the first one included: what must not run then is switched off here.
-    for hook in release.hooks:
-        if hook.on_first_install == "skip" and hook.values:
-            helm["valuesObject"] = _laid_over(helm.get("valuesObject", {}), hook.values)
+    files = [f"{folder}/values.yaml", *([values_file(release)] if hook_values(release) else [])]
+    helm["valueFiles"] = [f"$values/{site.path(file)}" for file in files]
     return {
         "repoURL": release.chart.repository.removeprefix("oci://"),
         "chart": release.chart.name,
         "targetRevision": release.chart.version,
         "helm": helm,
     }
+
+
+def values_file(release: Release) -> str:
+    """Where the values stand that only Argo CD lays over those of a chart."""
+    return f"{payload.directory(release)}/values-argocd.yaml"
+
+
+def hook_values(release: Release) -> Mapping[str, Any]:
+    """Values that switch off the hooks that may not run on a first installation; {} when there are none.
+
+    Argo CD runs upgrade hooks at every sync, the first one included; Helm and Flux on upgrades only.
+    """
+    values: Mapping[str, Any] = {}
+    for hook in release.hooks:
+        if hook.on_first_install == "skip":
+            values = _laid_over(values, hook.values)
+    return values
 
 
 def _laid_over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -141,7 +141,8 @@ def argocd(bundle: Bundle) -> Applied:
             if "chart" in source:
                 # Argo CD wants OCI registries without a scheme.
                 repository = source["repoURL"] if "://" in source["repoURL"] else f"oci://{source['repoURL']}"
-                (values,) = [in_bundle(bundle, v.removeprefix("$values/")) for v in helm["valueFiles"]]
+                # A second file switches off hooks that only Argo CD would run too early; the values are the first one's.
+                values, *_ = [in_bundle(bundle, v.removeprefix("$values/")) for v in helm["valueFiles"]]
                 assert any(s.get("ref") == "values" for s in app["spec"]["sources"])
                 version = source["targetRevision"]
                 releases.append(

@@ -268,4 +268,6 @@ def test_case_28_an_upgrade_hook_that_may_not_run_at_first_is_switched_off():
     files = argocd.emit(dataclasses.replace(plan, releases=releases))
     sources = load(files["argocd/apps/gpu-operator.yaml"].decode(), "x").data["spec"]["sources"]
     (chart,) = [source for source in sources if "chart" in source]
-    assert chart["helm"]["valuesObject"] == {"operator": {"upgradeCRD": False}}
+    path = "components/gpu-operator/values-argocd.yaml"
+    assert chart["helm"]["valueFiles"][1:] == [f"$values/out/demo/{path}"]
+    assert load(files[path].decode(), "x").data == {"operator": {"upgradeCRD": False}}
