@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# Takes the bundle h100-gke-cos-training-kubeflow off a cluster that Flux keeps; `flux/remove.sh --help` tells how.
+set -euo pipefail
+
+BUNDLE=h100-gke-cos-training-kubeflow
+NAMESPACE=flux-system
+KUSTOMIZATIONS=kustomizations.kustomize.toolkit.fluxcd.io
+HELMRELEASES=helmreleases.helm.toolkit.fluxcd.io
+HELMCHARTS=helmcharts.source.toolkit.fluxcd.io
+
+# In order of removal. The root goes to sleep first: it would bring back what is removed.
+#   release RELEASE OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
+#   node KUSTOMIZATION SECONDS                     a gate, or what holds no release
+removals() {
+  release prometheus-adapter ghtkf-prometheus-adapter 1920 no no || return
+  release nvsentinel ghtkf-nvsentinel 1920 no no || return
+  node ghtkf-gate-nvsentinel 180 || return
+  release nvidia-dra-driver-gpu ghtkf-nvidia-dra-driver-gpu 5520 no yes || return
+  release kubeflow-trainer-post ghtkf-kubeflow-trainer-post 1320 no yes || return
+  node ghtkf-gate-kubeflow-trainer-post 180 || return
+  release kubeflow-trainer ghtkf-kubeflow-trainer 1320 no no || return
+  node ghtkf-gate-kubeflow-trainer 180 || return
+  release kai-scheduler ghtkf-kai-scheduler 1920 no no || return
+  release k8s-ephemeral-storage-metrics ghtkf-k8s-ephemeral-storage-metrics 1920 no no || return
+  node ghtkf-gate-k8s-ephemeral-storage-metrics 180 || return
+  release gke-nccl-tcpxo ghtkf-gke-nccl-tcpxo 1920 no no || return
+  release gpu-operator ghtkf-gpu-operator 1920 no no || return
+  release gpu-operator-pre ghtkf-gpu-operator-pre 1920 no no || return
+  node ghtkf-gate-gpu-operator-pre 180 || return
+  release kube-prometheus-stack ghtkf-kube-prometheus-stack 1920 no no || return
+  node ghtkf-gate-kube-prometheus-stack 180 || return
+  release prometheus-operator-crds ghtkf-prometheus-operator-crds 1920 yes no || return
+  release nodewright-customizations ghtkf-nodewright-customizations 1920 no no || return
+  node ghtkf-gate-nodewright-customizations 180 || return
+  release nodewright-operator ghtkf-nodewright-operator 1320 yes yes || return
+  release nfd ghtkf-nfd 1920 yes no || return
+  release gcp-driver-installer ghtkf-gcp-driver-installer 1920 no no || return
+  release cert-manager ghtkf-cert-manager 1920 yes no || return
+  node ghtkf-namespaces 180 || return
+  node ghtkf-root 180 || return
+}
+
+# What is known to hold up the removal of a release.
+stuck() {
+  case $1 in
+    nodewright-operator)
+      say '  NodeWright.nodewright.nvidia.com may wait for the finalizer nodewright.nvidia.com/nodewright; look, and free it by hand:' || return
+      say '    kubectl get nodewrights.nodewright.nvidia.com' || return
+      say '    kubectl describe nodewright '"'"'<name>'"'"'' || return
+      say '    # Only when the operator is gone and cannot come back; cordons and node annotations then stay behind:' || return
+      say '    kubectl patch nodewright '"'"'<name>'"'"' --type=merge -p '"'"'{"metadata":{"finalizers":null}}'"'"'' || return
+      say '    kubectl uncordon '"'"'<node>'"'"'' || return
+      ;;
+    nvidia-dra-driver-gpu)
+      say '  ComputeDomain.resource.nvidia.com may wait for the finalizer resource.nvidia.com/computeDomain; look, and free it by hand:' || return
+      say '    kubectl get computedomains.resource.nvidia.com -A' || return
+      say '    kubectl delete computedomain '"'"'<name>'"'"' -n '"'"'<namespace>'"'"' --wait=false' || return
+      say '    # Only if the controller is gone and the object stays: kubectl patch computedomain '"'"'<name>'"'"' -n '"'"'<namespace>'"'"' --type=merge -p '"'"'{"metadata":{"finalizers":null}}'"'"'' || return
+      ;;
+  esac
+}
+
+usage() {
+  cat <<'END'
+usage: flux/remove.sh [OPTION...]
+
+Removes what Flux keeps of this bundle: the releases in reverse order, each gone before the next, then the rest. Flux
+itself knows no order of removal. Namespaces, CRDs and the releases that carry CRDs stay. Finalizers are never forced.
+May be run again at any time.
+
+  --dry-run                 tell what would be removed; change nothing
+  --purge                   remove the releases that carry CRDs as well, with EVERY object of these CRDs in the cluster
+  --yes                     do not ask
+  --context NAME            context of the kubeconfig for the cluster where Flux runs
+  --workload-context NAME   for the cluster that Flux deploys to, when it is another one
+  --help                    this text
+
+Environment: KUBECONFIG, GATE_TIMEOUT_SCALE (a factor for how long a removal waits for its turn), GATE_POLL.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not come in time.
+END
+}
+
+CONTEXT='' WORKLOAD_CONTEXT='' DRY_RUN='' PURGE='' YES=''
+
+say() { printf '%s\n' "$*" >&2; }
+
+kube() { kubectl ${CONTEXT:+--context "$CONTEXT"} --namespace "$NAMESPACE" "$@"; }
+
+# Under a name of our own: Flux takes back what kubectl changes under its name.
+patch() { kube patch "$1" "$2" --type=merge --field-manager=bundlec --patch "$3" >/dev/null; }
+
+# find_object KIND NAME: sets FOUND, empty when there is none; fails when the cluster cannot be asked.
+find_object() { FOUND=$(kube get "$1" "$2" --ignore-not-found --output=name); }
+
+suspend() { # KIND NAME
+  find_object "$1" "$2" || return
+  [[ -z $FOUND ]] || patch "$1" "$2" '{"spec":{"suspend":true}}'
+}
+
+node() { # KUSTOMIZATION SECONDS
+  find_object "$KUSTOMIZATIONS" "$1" || return
+  [[ -n $FOUND ]] || return 0
+  if [[ -n $DRY_RUN ]]; then
+    say "would remove $1"
+    return 0
+  fi
+  say "removing $1"
+  kube delete "$KUSTOMIZATIONS" "$1" --ignore-not-found --wait --timeout="$2s" >/dev/null || {
+    say "$1 is still there after $2s: kubectl --namespace $NAMESPACE describe kustomization $1"
+    return 1
+  }
+}
+
+release() { # RELEASE OBJECT SECONDS KEEP TEARDOWN
+  local id=$1 name=$2 seconds=$3 keep=$4 teardown=$5
+  if [[ -z $DRY_RUN ]]; then
+    if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
+    if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
+  elif [[ $keep == yes && -z $PURGE ]]; then
+    say "$id would stay in the cluster, since it carries CRDs"
+  fi
+  node "$name" "$seconds" || { stuck "$id"; return 1; }
+  [[ -z $DRY_RUN ]] || return 0
+  # Flux gives up waiting for the end of a release after a while, and says nothing.
+  find_object "$HELMRELEASES" "$name" || return
+  [[ -z $FOUND ]] || kube wait --for=delete "$FOUND" --timeout="$((seconds / 2))s" >/dev/null || {
+    say "$id is still being removed: kubectl --namespace $NAMESPACE describe helmrelease $name"
+    stuck "$id"
+    return 1
+  }
+  # A HelmRelease that is suspended leaves the chart behind that was fetched for it.
+  [[ $keep == no ]] || kube delete "$HELMCHARTS" "$NAMESPACE-$name" --ignore-not-found >/dev/null
+}
+
+turn_of() { # RELEASE OBJECT: wait until the release may go
+  find_object "$HELMRELEASES" "$2" || return
+  [[ -n $FOUND ]] || return 0
+  "$FOLDER/lib/gate" --context "${WORKLOAD_CONTEXT:-$CONTEXT}" --teardown "$1" || {
+    say "$1 is not removed: what has to come first is not done"
+    stuck "$1"
+    return 3
+  }
+}
+
+keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go of it, unless told otherwise
+  if [[ -z $PURGE ]]; then
+    # A suspended HelmRelease is deleted without uninstalling anything.
+    suspend "$HELMRELEASES" "$2" || return
+    say "$1 stays in the cluster, since it carries CRDs; --purge removes it now, \`helm uninstall\` later"
+  fi
+  find_object "$KUSTOMIZATIONS" "$2" || return
+  [[ -z $FOUND ]] || patch "$KUSTOMIZATIONS" "$2" '{"spec":{"deletionPolicy":"WaitForTermination"}}'
+}
+
+confirm() {
+  local answer=''
+  [[ -z $YES && -z $DRY_RUN ]] || return 0
+  [[ -t 0 ]] || { say 'nobody to ask: pass --yes'; exit 2; }
+  printf 'Remove the bundle %s%s? Type its name: ' "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
+  read -r answer || :
+  [[ $answer == "$BUNDLE" ]] || { say 'nothing was removed'; exit 1; }
+}
+
+main() {
+  local status=0
+  while (($#)); do
+    case $1 in
+      --context | --workload-context)
+        (($# > 1)) || { say "$1 wants a value"; exit 2; }
+        set -- "$1=$2" "${@:3}"
+        continue
+        ;;
+      --context=*) CONTEXT=${1#*=} ;;
+      --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
+      --dry-run) DRY_RUN=yes ;;
+      --purge) PURGE=yes ;;
+      --yes) YES=yes ;;
+      -h | --help) usage; exit 0 ;;
+      *) say "unknown argument '$1'"; usage >&2; exit 2 ;;
+    esac
+    shift
+  done
+  say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
+  confirm
+  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" ghtkf-root || exit 1
+  removals || status=$?
+  if ((status)); then
+    say "error: stopped; once that is settled: flux/remove.sh${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    exit "$status"
+  fi
+  [[ -n $DRY_RUN ]] || kube delete gitrepositories.source.toolkit.fluxcd.io ghtkf --ignore-not-found >/dev/null
+  say "done${DRY_RUN:+: nothing was changed}"
+}
+
+FOLDER=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+main "$@"
