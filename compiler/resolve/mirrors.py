@@ -69,8 +69,13 @@ def apply(
     for index, mirror in enumerate(settings.mirrors):
         if mirror.source not in used:
             at = origin(("mirrors",)).down(index)
-            message = f"nothing in this bundle comes from `{mirror.source.removeprefix(_OCI)}`"
-            collector.warn("BC4005", message, at, fix="remove the mirror, or correct `from`")
+            message = f"nothing that bundlec knows of comes from `{mirror.source.removeprefix(_OCI)}`"
+            collector.warn(
+                "BC4005",
+                message,
+                at,
+                fix="correct `from`, or remove the mirror; images that only a chart names are moved in its values",
+            )
     return replace(settings, gates=gates), charts
 
 
@@ -91,11 +96,23 @@ def chart(wanted: Chart, mirrors: Iterable[Mirror], used: set[str]) -> Chart:
 
 def image(wanted: str, mirrors: Iterable[Mirror], used: set[str]) -> str:
     """Where an image is pulled from; nodes, not Helm, decide whether without TLS."""
-    mirror = _longest(_OCI + wanted, (m for m in mirrors if m.target.startswith(_OCI)))
+    return _pulled(wanted, _OCI + _with_registry(wanted), mirrors, used)
+
+
+def _pulled(wanted: str, address: str, mirrors: Iterable[Mirror], used: set[str]) -> str:
+    mirror = _longest(address, (m for m in mirrors if m.target.startswith(_OCI)))
     if mirror is None:
         return wanted
     used.add(mirror.source)
-    return (mirror.target + (_OCI + wanted)[len(mirror.source) :]).removeprefix(_OCI)
+    return (mirror.target + address[len(mirror.source) :]).removeprefix(_OCI)
+
+
+def _with_registry(wanted: str) -> str:
+    """An image with the registry that container runtimes read into a name without one: Docker Hub."""
+    first, slash, _ = wanted.partition("/")
+    if slash and (first == "localhost" or "." in first or ":" in first):
+        return wanted
+    return f"docker.io/{wanted}" if slash else f"docker.io/library/{wanted}"
 
 
 def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Origin], used: set[str]) -> None:
@@ -107,7 +124,10 @@ def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Or
         value = lookup(tree, path)
         if not isinstance(value, str) or not value:
             continue
-        moved = image(value, mirrors, used)
+        # Nothing is read into a repository: only its last part would tell whether it lies in Docker Hub's library.
+        moved = (
+            _pulled(value, _OCI + value, mirrors, used) if item["form"] == "repository" else image(value, mirrors, used)
+        )
         if moved != value:
             data: Any = moved
             for step in reversed(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import pytest
 
 from compiler.emit import emit
 from compiler.errors import UserError
+from compiler.load import load
 from compiler.model import Chart, Flags, Mirror, Plan
 from compiler.plan import plan
 from compiler.resolve import entry_for, mirrors, resolve
+from compiler.source import Path as Path_
+from compiler.source import parse_path
 from compiler.yamlio import load_all
+from tests.conftest import ROOT
 from tests.support.workspaces import catalog, pointed, the_finding
 
 HTTP = Chart("https://charts.example.com/stable", "x", "1.2.3")
@@ -63,6 +68,9 @@ def test_the_longest_prefix_that_ends_at_a_part(
         ("registry.k8s.io/kubectl@sha256:aa", "registry.k8s.io/kubectl", "m.example.org/k@sha256:aa"),
         ("registry.k8s.io/kubectl-x:v1", "registry.k8s.io/kubectl", "registry.k8s.io/kubectl-x:v1"),
         ("registry.k8s.io:5000/kubectl:v1", "registry.k8s.io:5000", "m.example.org/k/kubectl:v1"),
+        ("pytorch/pytorch:2@sha256:aa", "docker.io", "m.example.org/k/pytorch/pytorch:2@sha256:aa"),
+        ("busybox:1", "docker.io/library", "m.example.org/k/busybox:1"),
+        ("localhost/busybox:1", "docker.io", "localhost/busybox:1"),
         ("registry.k8s.io/kubectl:v1", "https://registry.k8s.io", "registry.k8s.io/kubectl:v1"),
     ],
 )
@@ -152,7 +160,7 @@ def test_an_unused_mirror_is_warned_of(tmp_path: Path) -> None:
     made = planned(tmp_path, "mirrors: [{from: ghcr.io, to: m.example.org/g}, {from: quay.io, to: m.example.org/q}]")
     (warning,) = made.warnings
     assert (warning.severity, warning.code) == ("warning", "BC4005")
-    assert warning.message == "nothing in this bundle comes from `quay.io`"
+    assert warning.message == "nothing that bundlec knows of comes from `quay.io`"
     assert pointed(tmp_path, warning.span) == "bundlec.yaml: {from: quay.io, to: m.example.org/q}]"
 
 
@@ -208,3 +216,36 @@ def test_a_version_of_the_recipe_stays_on_the_mirror(tmp_path: Path) -> None:
     found = catalog(tmp_path, files)
     made = plan(resolve(found, entry_for(found, "b"), Flags()))
     assert made.release("reg").chart == Chart("oci://m.example.org:5000/g/nvidia/charts", "reg", "2.0.0", True)
+
+
+def _addresses(data: Any, at: Path_ = ()) -> Iterator[tuple[Path_, str]]:
+    """Value paths that hold the address of an image, by their key."""
+    for key, value in data.items() if isinstance(data, dict) else ():
+        if isinstance(value, str) and "/" in value and str(key).lower().endswith(("image", "repository", "registry")):
+            yield (*at, key), value
+        yield from _addresses(value, (*at, key))
+
+
+def test_every_image_that_our_values_name_is_declared() -> None:
+    found = load(ROOT)
+    met = 0
+    for component in found.components.values():
+        declared = {(*parse_path(i["path"]), *["repository"] * (i["form"] == "repo+tag")) for i in component.images}
+        for document in (component.values, *component.values_files.values()):
+            for path, value in _addresses(document.data if document else {}):
+                assert path in declared, f"{component.name}: {path} holds {value}, and `images` does not say so"
+                met += 1
+    assert met > 15
+
+
+def test_what_the_operands_of_nvke_are_pulled_from() -> None:
+    found = load(ROOT)
+    moves = {"mirrors": [{"from": host, "to": f"m.example.org/{host}"} for host in ("nvcr.io", "docker.io")]}
+    name = "gb200-nvke-ubuntu-training"
+    made = plan(resolve(found, entry_for(found, name), Flags(settings=(("--x", moves),))))
+    assert [d.message for d in made.warnings if d.code == "BC4005"] == []
+    (policy,) = [o.data["spec"] for r in made.releases for o in r.objects if o.kind == "NicClusterPolicy"]
+    blocks = [policy["nvIpam"], *policy["secondaryNetwork"].values()]
+    assert {b["repository"] for b in blocks} == {"m.example.org/nvcr.io/nvidia/mellanox"}
+    operator = made.release("nodewright-operator")
+    assert operator.values["webhook"]["removalImage"] == "m.example.org/docker.io/alpine/kubectl"
