@@ -237,10 +237,11 @@ def resolved(real: Any, name: str, settings: dict[str, Any] | None = None, sets:
     return resolve(real, entry_for(real, name), Flags(settings=given, set=values))
 
 
-def test_on_nvke_the_accelerated_nodes_are_those_of_rdma_modules_alone(real: Any) -> None:
+@pytest.mark.parametrize("recipe", ["gb200-nvke-ubuntu-training", "gb200-nvke-ubuntu-training-kubeflow"])
+def test_on_nvke_the_accelerated_nodes_are_those_of_rdma_modules_alone(real: Any, recipe: str) -> None:
     place = {"nodeSelector": {"pool": "gpu"}, "tolerations": [{"key": "k", "operator": "Exists"}]}
-    before = plan(resolved(real, "gb200-nvke-ubuntu-training"))
-    after = plan(resolved(real, "gb200-nvke-ubuntu-training", {"placement": {"accelerated": place}}))
+    before = plan(resolved(real, recipe))
+    after = plan(resolved(real, recipe, {"placement": {"accelerated": place}}))
     changed = [
         a.id
         for a, b in zip(after.releases, before.releases, strict=True)
