@@ -2,8 +2,7 @@
 
 For our own manifests the kinds are read from the objects; for charts, which are not rendered at compile time, from the
 component's `crds`, `requires` and `creates`. An API is brought by Kubernetes itself, by a CRD of a component of the
-recipe
-(in a chart, a manifest, or at run time by an operator), or by the cluster (`clusterProvides`).
+recipe (in a chart, a manifest, or at run time by an operator), or by the cluster (`clusterProvides`).
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ class Use:
     kind: str
     what: str
     origin: Origin | None
+    chart: bool = False  # the chart itself, not a manifest of ours
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
     """The edges that APIs ask for, one per (dependant, piece, CRD), in the order of components and pieces.
 
     An edge inside one component (`provider == dependant`) is returned only from its main to its post piece.
-    Records BC3003 (nothing brings it), BC3005 (two owners), BC3014 (its creator is not asked for it).
+    Records BC3003 (nothing brings it), BC3005 (two owners), BC3014 (its creator is not asked for it), BC3016 (it cannot
+    be there yet).
     """
     brought = _brought(recipe, facts, collector)
     provided = {(api.group, api.kind) for api in recipe.cluster_provides}
@@ -87,8 +88,10 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
             provider, piece = creator
         elif crd.source == "manifests":
             piece = _piece_with_crd(rendered, provider, crd)
-        if provider == use.component and (piece == use.piece or PIECES.index(use.piece) < PIECES.index(piece)):
-            continue
+        if provider == use.component and PIECES.index(use.piece) <= PIECES.index(piece):
+            if not use.chart:
+                _report_too_early(use, crd, piece, collector)
+            continue  # what a chart uses of its own CRDs is the chart's own affair
         reason = Reason(kind, f"{use.what} uses {use.group}/{use.kind}, {_brings(provider, crd)}", use.origin)
         result.setdefault(
             (use.component, use.piece, crd.name), ApiEdge(use.component, use.piece, provider, piece, crd, reason)
@@ -121,7 +124,7 @@ def _uses(recipe: Recipe, rendered: Rendered, facts: Facts) -> list[Use]:
             if api.own_crd and (api.group, api.kind) in own:
                 continue
             if api.when is None or predicates.evaluate(api.when, facts):
-                found.append(Use(component.name, "main", api.group, api.kind, "the chart", api.origin))
+                found.append(Use(component.name, "main", api.group, api.kind, "the chart", api.origin, chart=True))
     return found
 
 
@@ -182,6 +185,24 @@ def _asks(made: KubeObject, crd: Crd) -> bool:
             return False
         value = value[step]
     return value is not None
+
+
+def _report_too_early(use: Use, crd: Crd, piece: Piece, collector: Collector) -> None:
+    """An object in the release that brings its CRD, or in one before: Helm refuses a release with an unknown kind."""
+    where = "the same release as" if use.piece == piece else "a release before"
+    brings = f"the {crd.after_kind} after which CRD {crd.name} appears" if crd.after_kind else f"CRD {crd.name}"
+    if crd.source == "manifests":
+        fix = "list the CRD's file in `preManifestFiles` (`manifests.pre`), or the object's in `manifestFiles`"
+    elif piece == "post":
+        fix = "move it to a component of its own, which then waits for the CRD"
+    else:
+        fix = "list it in `manifestFiles` (`manifests.post`): the chart comes first there"
+    collector.error(
+        "BC3016",
+        f"{use.what} of `{use.component}` stands in {where} {brings}: Helm refuses a release with an unknown kind",
+        use.origin,
+        fix=fix,
+    )
 
 
 def _report_unasked(rendered: Rendered, provider: str, crd: Crd, uses: list[Use], collector: Collector) -> None:

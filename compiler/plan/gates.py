@@ -101,10 +101,16 @@ class Binder:
         return found
 
     def _minimum(self, component: ResolvedComponent, check: Check) -> int | None:
-        """How many nodes a check asks for: the bundle's word, the ref's, the check's, else 1."""
+        """How many nodes a check asks for: the ref's word, the check's, the bundle's, else 1.
+
+        `gates.minNodes: 0` of a bundle says that its pool may be empty, and wins over all of them.
+        """
         if check.kind not in ("daemonset", "nodes"):
             return check.min_nodes
-        for said in (self._recipe.settings.gates.min_nodes, component.readiness.min_nodes, check.min_nodes):
+        general = self._recipe.settings.gates.min_nodes
+        if general == 0:
+            return 0
+        for said in (component.readiness.min_nodes, check.min_nodes, general):
             if said is not None:
                 return said
         return 1

@@ -255,6 +255,35 @@ def test_case_38_nobody_asks_for_the_definition(tmp_path: Path):
     assert "spec.widgets" in found[0]
 
 
+WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: two}\nspec: {size: 1}\n"
+
+
+def test_case_38_one_step_for_all_is_refused(tmp_path: Path):
+    """The policy and what only exists after it, in one release: Helm would refuse both, and the CRD would never come."""
+    both = f"{LATE['components/alpha/manifests/policy.yaml']}---\n{WIDGET}"
+    found = refused(tmp_path, {**LATE, "components/alpha/manifests/policy.yaml": both})
+    assert [line.partition(" | ")[0] for line in found] == [
+        (
+            "components/alpha/manifests/policy.yaml:6:1: [BC3016] Widget two of `alpha` stands in the same release as the "
+            "Policy after which CRD widgets.example.org appears: Helm refuses a release with an unknown kind"
+        )
+    ]
+
+
+def test_case_30_an_object_before_the_chart_that_brings_its_kind_is_refused(tmp_path: Path):
+    changes = {
+        ALPHA: appended("  manifests: {pre: [manifests/two.yaml]}\n"),
+        "components/alpha/manifests/two.yaml": WIDGET,
+    }
+    found = refused(tmp_path, changes)
+    assert [line.partition(" | ")[0] for line in found] == [
+        (
+            "components/alpha/manifests/two.yaml:1:1: [BC3016] Widget two of `alpha` stands in a release before CRD "
+            "widgets.example.org: Helm refuses a release with an unknown kind"
+        )
+    ]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # case 42: a gate that is there and does nothing
 

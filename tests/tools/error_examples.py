@@ -128,8 +128,7 @@ EXAMPLES: Mapping[str, Example] = {
         {LEAF: replaced("dependencyRefs: [beta]", "dependencyRefs: [{name: beta, until: ready}]")},
         BUILD,
     ),
-    "BC4003": ({WORKSPACE: replaced("spec:\n", 'spec:\n  argocd: {minVersion: "2.14"}\n')}, BUILD),
-    "BC4004": (
+    "BC3016": (
         {
             "components/beta/manifests/crd.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: parts.example.net}\n"
             "spec:\n  group: example.net\n  scope: Namespaced\n  names: {kind: Part, plural: parts}\n  versions: []\n---\n",
@@ -139,6 +138,11 @@ EXAMPLES: Mapping[str, Example] = {
                 + "  crds:\n    - {name: parts.example.net, kind: Part, scope: Namespaced, from: manifests}\n"
             ),
         },
+        BUILD,
+    ),
+    "BC4003": ({WORKSPACE: replaced("spec:\n", 'spec:\n  argocd: {minVersion: "2.14"}\n')}, BUILD),
+    "BC4004": (
+        {GAMMA: replaced("oci://registry.example.org/charts", "oci://registry.example.org/{{ charts }}")},
         BUILD,
     ),
     "BC4005": (
