@@ -22,8 +22,7 @@ class Binder:
     """Turns checks as written into checks of this bundle.
 
     Fills in the namespace, resolves `name: rendered`, settles `minNodes`, and drops what does not apply here: a
-    `when` that
-    does not hold, an object that this bundle does not render.
+    `when` that does not hold, an object that this bundle does not render.
     """
 
     def __init__(self, recipe: Recipe, rendered: Rendered, facts: Facts) -> None:

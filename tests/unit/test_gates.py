@@ -12,7 +12,9 @@ from tests.support.plans import check
 
 
 def minimum(*, bundle: int | None, ref: int | None, written: int | None, kind: str = "daemonset") -> int | None:
-    recipe: Any = SimpleNamespace(settings=SimpleNamespace(gates=SimpleNamespace(min_nodes=bundle)))
+    recipe: Any = SimpleNamespace(
+        settings=SimpleNamespace(gates=SimpleNamespace(min_nodes=bundle)), enabled=tuple, components={}
+    )
     component: Any = SimpleNamespace(readiness=SimpleNamespace(min_nodes=ref))
     facts: Any = None
     return Binder(recipe, {}, facts)._minimum(component, check(kind, name="x", min_nodes=written))
