@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import predicates
 from compiler.errors import Collector
-from compiler.model import Assertion, Facts, KubeObject, Recipe
+from compiler.model import Assertion, Facts, KubeObject, Recipe, ResolvedComponent
 from compiler.source import Origin
 
 
@@ -42,19 +42,44 @@ def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collect
 
 
 def _report(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...], collector: Collector) -> None:
+    rule = f"{assertion.message} (rule `{assertion.id}`)"
+    fix = f"the rule asks for {predicates.describe(assertion.that)}"
     culprits = list(_culprits(recipe, assertion, objects))
+    off = _disabled(recipe, assertion, objects)
+    if off:
+        # Whoever switched it off can mend it; the values of the component are as they should be, and nobody reads them.
+        names = " and ".join(f"`{component.name}`" for component in off)
+        rule = f"{names} {'is' if len(off) == 1 else 'are'} disabled, and a rule looks at it: {rule}"
+        fix = f"enable it; {fix}"
+        culprits = [*(c.disabled_by or c.brought_by for c in off), *culprits]
     at = culprits[0] if culprits else assertion.origin
     notes: list[tuple[Origin, str]] = [(origin, "this takes part") for origin in culprits[1:]]
     if culprits:
         notes.append((assertion.origin, f"rule `{assertion.id}` is here"))
-    collector.error(
-        "BC3006",
-        f"{assertion.message} (rule `{assertion.id}`)",
-        at,
-        severity=assertion.severity,
-        fix=f"the rule asks for {predicates.describe(assertion.that)}",
-        notes=notes,
-    )
+    collector.error("BC3006", rule, at, severity=assertion.severity, fix=fix, notes=notes)
+
+
+def _disabled(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...]) -> tuple[ResolvedComponent, ...]:
+    """The disabled components that the assertion looks at: their values, or objects that only they bring."""
+    names: dict[str, None] = {}
+    for key, form in _leaves(assertion.that.form):
+        if key == "value":
+            names[_component_of(assertion, str(form))] = None
+        elif key == "component":
+            names[form] = None
+        elif not any(_selects(form, made) for made in objects):
+            kind = (form.get("group"), form.get("kind"))
+            brings = [
+                c.name for c in recipe.components.values() for crd in c.component.crds if (crd.group, crd.kind) == kind
+            ]
+            names.update(dict.fromkeys([form["component"]] if "component" in form else brings))
+    found = (recipe.components.get(name) for name in names)
+    return tuple(c for c in found if c is not None and not c.enabled)
+
+
+def _component_of(assertion: Assertion, address: str) -> str:
+    """The component that the address of a value names; `.path` means the one that the rule belongs to."""
+    return (assertion.that.component or "") if address.startswith(".") else address.partition(":")[0]
 
 
 def _culprits(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...]) -> Iterator[Origin]:
@@ -66,7 +91,7 @@ def _culprits(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, .
             found = list(_value_origins(recipe, assertion, str(form)))
         elif key == "objects":
             found = [o.origin for o in objects if o.origin is not None and _selects(form, o)]
-        elif key == "component" and form in recipe.components:
+        elif key == "component" and form in recipe.components and recipe.components[form].enabled:
             found = [recipe.components[form].brought_by]
         for origin in found:
             if str(origin) not in seen:
@@ -99,10 +124,10 @@ def _leaves(form: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _value_origins(recipe: Recipe, assertion: Assertion, address: str) -> Iterator[Origin]:
-    name, _, path = (f"{assertion.that.component}:{address[1:]}" if address.startswith(".") else address).partition(":")
-    component = recipe.components.get(name)
-    if component is None:
-        return
+    component = recipe.components.get(_component_of(assertion, address))
+    if component is None or not component.enabled:
+        return  # nobody reads the values of a disabled component
+    path = address[1:] if address.startswith(".") else address.partition(":")[2]
     steps = tuple(path.split("."))
     entries = component.trace.get(steps)
     if entries is None:

@@ -61,3 +61,18 @@ def test_the_monitoring_crds_move_first(real: Catalog) -> None:
 def test_who_owns_the_driver_is_one_story(real: Catalog, component: str, path: str, value: str, rule: str) -> None:
     sets = ((component, tuple(path.split(".")), value),)
     assert f"error {rule}" in found(real, "gb200-nvke-ubuntu-training", set=sets)
+
+
+def test_a_rule_that_looks_at_a_disabled_component_says_so_first(real: Catalog) -> None:
+    """Values of it and objects of its kinds alike: the finding stands where it was switched off."""
+    off = Flags(set=(("network-operator", ("enabled",), False),))
+    with pytest.raises(UserError) as caught:
+        plan(resolve(real, entry_for(real, "gb200-nvke-ubuntu-training"), off))
+    told = [d for d in caught.value.diagnostics if d.code == "BC3006"]
+    assert {d.message.rpartition("(rule `")[2].rstrip("`)") for d in told} >= {"external-drainer", "multus"}
+    for finding in told:
+        assert finding.message.startswith("`network-operator` is disabled, and a rule looks at it: ")
+        assert finding.span is not None
+        assert "--set network-operator:enabled" in finding.span.file
+        assert not any("values-nvke" in str(note) for note in finding.notes)
+        assert (finding.fix or "").startswith("enable it; ")
