@@ -90,11 +90,14 @@ def content_hash(release: Release) -> str:
 def teardown(release: Release) -> str:
     """How a release is removed once its bundle no longer holds it; its label `bundlec.dev/teardown`.
 
-    keep: by hand only, since it carries CRDs in templates; first: objects of ours, before the charts that bring their
-    kinds; remove: a chart; last: what a chart was given before it was installed.
+    keep: by hand only, since it carries CRDs in templates; wait: by the undeploy.sh that came with it only, since it
+    knows the conditions of the removal; first: objects of ours, before the charts that bring their kinds; remove: a
+    chart; last: what a chart was given before it was installed.
     """
     if release.keep:
         return "keep"
+    if release.teardown_before:
+        return "wait"
     if release.piece == "pre":
         return "last"
     return "first" if release.local else "remove"

@@ -667,6 +667,33 @@ def test_prune_in_a_dry_run_only_lists(cluster: Cluster, bundle: Path):
     assert cluster.run(bundle / "deploy.sh", "--prune", "--dry-run").changes() == []
 
 
+@pytest.mark.parametrize("arguments", [[], ["--prune"], ["--prune", "--dry-run"]])
+def test_prune_leaves_what_waits_for_the_cluster_to_the_bundle_that_held_it(
+    cluster: Cluster, tmp_path: Path, bundle: Path, arguments: list[str]
+):
+    """Its conditions are in the old bundle's lib/gate; dependants and providers stay with it."""
+    settled(cluster, bundle)
+    gone = {"network-operator", "network-operator-post", "sriov-ib-networks"}
+    plan = small_plan()
+    plan = replace(plan, releases=tuple(r for r in plan.releases if r.id not in gone))
+    ran = cluster.run(write_bundle(plan, tmp_path / "later") / "deploy.sh", *arguments)
+    assert ran.status == (1 if arguments == ["--prune"] else 0), ran.said
+    assert ran.changes() == [] if "--dry-run" in arguments else ran.helm("uninstall") == []
+    assert "the removal of network-operator-post network-operator has to wait for the cluster" in ran.said
+    (fix,) = [line for line in ran.said.splitlines() if "./undeploy.sh" in line]
+    assert {f"--only {name}" in fix for name in gone} == {True}
+
+
+def test_a_release_that_got_conditions_is_labelled(cluster: Cluster, bundle: Path, tmp_path: Path):
+    plan = small_plan()
+    bare = tuple(replace(r, teardown_before=()) for r in plan.releases)
+    settled(cluster, write_bundle(replace(plan, releases=bare), tmp_path / "before"))
+    waits = [r.id for r in plan.releases if payload.teardown(r) == "wait"]
+    assert waits
+    assert cluster.run(bundle / "deploy.sh").helm("upgrade") == waits
+    assert cluster.run(bundle / "deploy.sh").helm("upgrade") == []
+
+
 # --- removal ---------------------------------------------------------------------------------------------------------
 
 STATES = "sriovnetworknodestates.sriovnetwork.openshift.io"
