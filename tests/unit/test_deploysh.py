@@ -515,6 +515,12 @@ def test_health(cluster: Cluster, bundle: Path):
     assert cluster.run(bundle / "deploy.sh", "--health", "--only", "network-operator").status == 0
 
 
+@pytest.mark.parametrize("option", [["--from", "gpu-operator"], ["--prune"], ["--force"]])
+def test_health_refuses_what_it_would_ignore(cluster: Cluster, bundle: Path, option: list[str]):
+    ran = cluster.run(bundle / "deploy.sh", "--health", *option)
+    assert (ran.status, ran.calls) == (2, []), ran.said
+
+
 def test_help_needs_no_cluster(bundle: Path, tmp_path: Path):
     for script in ("deploy.sh", "undeploy.sh", "preflight.sh"):
         result = run([bundle / script, "--help"], env={"PATH": "/usr/bin:/bin"})
