@@ -491,6 +491,17 @@ def test_scale_that_is_no_number_is_wrong_usage(cluster: Cluster, bundle: Path):
     assert cluster.run(bundle / "deploy.sh", GATE_TIMEOUT_SCALE="x").status == 2
 
 
+@pytest.mark.parametrize("poll", ["abc", "0", "0.0", "-1", "5s", "."])
+def test_pause_that_is_none_is_wrong_usage(cluster: Cluster, bundle: Path, poll: str):
+    """`sleep` would fail or return at once, and the gates would ask the API server without a pause."""
+    for script in ("deploy.sh", "undeploy.sh"):
+        ran = cluster.run(bundle / script, GATE_POLL=poll)
+        assert (ran.status, ran.calls) == (2, [])
+    ran = cluster.run(bundle / "lib" / "gate", "sriov-ib-networks", GATE_POLL=poll)
+    assert (ran.status, ran.calls) == (2, [])
+    assert f"GATE_POLL is '{poll}', wants" in ran.out
+
+
 # --- what changes nothing --------------------------------------------------------------------------------------------
 
 
