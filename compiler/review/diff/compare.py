@@ -11,6 +11,7 @@ from compiler.paths import MISSING
 from compiler.review.diff import risks
 from compiler.review.diff.blame import Blame
 from compiler.review.diff.files import file_changes, wiring_objects
+from compiler.review.diff.health import health_changes
 from compiler.review.diff.model import BundleDiff, ComponentDiff, Entry, ObjectChange, Risk, Status
 from compiler.review.diff.objects import Pair, difference, pairs
 from compiler.review.diff.order import links, order_changes
@@ -30,7 +31,7 @@ def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
     blame = Blame(base, head, sources)
     names = _component_names(base, head)
     shifted = renamed(base, dict(_release_names(base, head, names)), {a: b for a, b in names if a and b and a != b})
-    order = order_changes(shifted, head, blame)
+    order = (*order_changes(shifted, head, blame), *health_changes(base, head, names, blame))
     found: list[Risk] = []
     components: list[ComponentDiff] = []
     everything = _object_pairs(base, head, names)

@@ -110,7 +110,7 @@ def _gate(release: str, before: Gate, after: Gate, blame: Blame) -> Iterable[Ord
     for key in [k for k in new if k in old]:
         was, now = old[key], new[key]
         if not same(check_data(was.check), check_data(now.check)):
-            text = f"{subject} waits for: {describe(now.check)}; before: {describe(was.check)}"
+            text = f"gate of {release}: now waits for {describe(now.check)} instead of {describe(was.check)}"
             yield OrderChange("gate", "retargeted", release, text, _check_place(now, "head", blame))
         if was.timeout != now.timeout:
             deadlines.setdefault((key[0], was.timeout, now.timeout), []).append(now)
