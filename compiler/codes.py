@@ -56,7 +56,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC3005": "one CRD with two owners",
         "BC3006": "an assertion does not hold",
         "BC3007": "a manifest template that does not render",
-        "BC3008": "a manifest that is not a Kubernetes object",
+        "BC3008": "a manifest that is no Kubernetes object, is too large for one, or is a CRD that nobody lists",
         "BC3009": "two objects of one identity",
         "BC3010": "a namespace with two owners or conflicting labels",
         "BC3011": "a check that cannot be evaluated",

@@ -1,15 +1,13 @@
 """Renders the manifests of a recipe into labelled, namespaced objects.
 
 Nothing renders unless a ref or the component lists it. Static files come parsed from the catalog; `*.j2` files are
-Jinja2
-(StrictUndefined, sandboxed). Either way the result is data, checked here and dumped again by the emitters.
+Jinja2 (StrictUndefined, sandboxed). Either way the result is data, checked and dumped again by the emitters.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from compiler import predicates, yamlio
 from compiler.errors import Collector, UserError
 from compiler.model import CRITERIA, PIECES, Facts, KubeObject, ManifestRef, Piece, Recipe, ResolvedComponent
+from compiler.plan import objects
 from compiler.plan.scope import namespaced
 from compiler.plan.template_lines import in_template
-from compiler.source import Document, Origin, Path, Span, dotted
+from compiler.source import Document, Origin, Span
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.sandbox import SandboxedEnvironment
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 CRITICAL_CLASSES = ("system-node-critical", "system-cluster-critical")
 
@@ -117,7 +114,7 @@ def _template_line(error: BaseException) -> int:
 def render(recipe: Recipe, facts: Facts, collector: Collector) -> dict[str, dict[Piece, tuple[KubeObject, ...]]]:
     """Component name -> piece -> objects. A piece is present when it has files or a quota, even if nothing renders.
 
-    Records BC3007 (template), BC3008 (not an object), BC3009 (two of one identity), BC3013 (null).
+    Records BC3007 (template), BC3008 (no object that a cluster takes), BC3009 (two of one identity), BC3013 (null).
     """
     renderer = Renderer(recipe)
     scopes = {
@@ -134,15 +131,15 @@ def render(recipe: Recipe, facts: Facts, collector: Collector) -> dict[str, dict
             quota = piece == "pre" and _wants_quota(component, facts)
             if not refs and not quota:
                 continue
-            objects: list[KubeObject] = [_quota(component, recipe)] if quota else []
+            found: list[KubeObject] = [_quota(component, recipe)] if quota else []
             for ref in refs:
                 if ref.when is not None and not predicates.evaluate(ref.when, facts):
                     continue
                 for document in _documents(renderer, component, ref, collector):
                     made = _object(document, component, piece, recipe, scopes, collector)
                     if made is not None:
-                        objects.append(made)
-            for made in objects:
+                        found.append(made)
+            for made in found:
                 first = seen.setdefault(made.identity, made)
                 if first is not made:
                     collector.error(
@@ -152,7 +149,7 @@ def render(recipe: Recipe, facts: Facts, collector: Collector) -> dict[str, dict
                         fix="keep it in one file; two components may not own one object",
                         notes=[(first.origin or Span(first.source), "the other one")],
                     )
-            pieces[piece] = tuple(objects)
+            pieces[piece] = tuple(found)
         result[component.name] = pieces
     return result
 
@@ -213,13 +210,8 @@ def _object(
 ) -> KubeObject | None:
     """The document as an object of ours: checked, in a namespace, labelled. Never touches the document's data."""
     data = document.data
-    problem = _malformed(data)
-    if problem:
-        fix = "an object has apiVersion, kind and metadata.name; values that are not objects belong in another file"
-        collector.error("BC3008", f"not a Kubernetes object: {problem}", document.at(), fix=fix)
+    if not objects.well_formed(document, collector):
         return None
-    for path in _nulls(data):
-        collector.error("BC3013", f"null at `{dotted(path)}`", document.at(path), fix="leave the key out")
     metadata = dict(data["metadata"])
     made = KubeObject(data, component.name, piece, document.file)
     in_namespace = scopes.get((made.group, made.kind), namespaced(made.group, made.kind))
@@ -228,38 +220,9 @@ def _object(
     elif in_namespace is False:
         metadata.pop("namespace", None)
     metadata["labels"] = _labels(component, recipe, metadata.get("labels", {}))
-    return KubeObject({**data, "metadata": metadata}, component.name, piece, document.file, document.at())
-
-
-def _malformed(data: Any) -> str | None:
-    """Why `data` is no object that an API server takes, or None."""
-    if not isinstance(data, dict):
-        return "the document is no mapping"
-    for key in ("apiVersion", "kind"):
-        if not isinstance(data.get(key), str) or not data[key]:
-            return f"`{key}` must be a string"
-    metadata = data.get("metadata")
-    if not isinstance(metadata, dict):
-        return "`metadata` is missing"
-    name = metadata.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 253:
-        return f"`metadata.name` must be a DNS name in lower case, not {name!r}"
-    for key in ("labels", "annotations"):
-        for word, value in (metadata.get(key) or {}).items():
-            if not isinstance(value, str):
-                return f"`metadata.{key}.{word}` must be a string, quote it"
-    return None
-
-
-def _nulls(data: Any, at: Path = ()) -> Iterator[Path]:
-    if data is None:
-        yield at
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            yield from _nulls(value, (*at, key))
-    elif isinstance(data, list):
-        for index, value in enumerate(data):
-            yield from _nulls(value, (*at, index))
+    made = KubeObject({**data, "metadata": metadata}, component.name, piece, document.file, document.at())
+    objects.check(made, component, collector)
+    return made
 
 
 def _labels(component: ResolvedComponent, recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
