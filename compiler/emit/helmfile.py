@@ -9,7 +9,7 @@ when it only compares. Charts are not compared with the cluster before their fir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from compiler.emit import gatelib, payload
@@ -44,7 +44,10 @@ def emit(plan: Plan) -> Files:
         document["repositories"] = [{"name": repository_name(url), "url": url} for url in urls]
     document["helmDefaults"] = _defaults(plan, found)
     namespaces = {release.id: release.namespace for release in plan.releases}
-    document["releases"] = [_release(plan, release, namespaces) for release in plan.releases]
+    owned = frozenset(n.name for n in plan.namespaces)
+    document["releases"] = [
+        {**_release(plan, release, namespaces), **_hooked(release, owned)} for release in plan.releases
+    ]
     for release, item in zip(plan.releases, document["releases"], strict=True):
         _check_braces(release, item, found)
     gates = dict(gatelib.emit(plan))
@@ -137,10 +140,12 @@ def _release(plan: Plan, release: Release, namespaces: Mapping[str, str]) -> dic
     if install.wait == "none" or not install.wait_for_jobs:
         item["waitForJobs"] = False
     item["disableValidationOnInstall"] = True
-    hooks = list(_hooks(plan, release))
-    if hooks:
-        item["hooks"] = hooks
     return item
+
+
+def _hooked(release: Release, owned: Collection[str]) -> dict[str, Any]:
+    hooks = list(_hooks(release, owned))
+    return {"hooks": hooks} if hooks else {}
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
@@ -152,10 +157,10 @@ def _chart(chart: Chart) -> dict[str, Any]:
     return item
 
 
-def _hooks(plan: Plan, release: Release) -> Iterator[dict[str, Any]]:
+def _hooks(release: Release, owned: Collection[str]) -> Iterator[dict[str, Any]]:
     if release.gate is not None:
         yield _hook("gate", "presync", _GATE, *_CONTEXT, release.id)
-    if release.crds_before or release.crds_on_upgrade or any(n.name == release.namespace for n in plan.namespaces):
+    if release.crds_before or release.crds_on_upgrade or release.namespace in owned:
         yield _hook("prepare", "presync", _PREPARE, *_CONTEXT, release.id)
     if release.keep:
         message = f"{release.id} carries CRDs: removing it deletes every object of them; set {PURGE}=1 to do so"

@@ -17,13 +17,15 @@ def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collect
     `facts` hold the rendered objects, and `objects` are the same with their origins. A finding stands where the
     offending value was written, when that is known; the rule is a note then.
     """
+    told: set[frozenset[str]] = set()
     for component in recipe.enabled():
         for conflict in component.component.conflicts:
             other = recipe.components.get(conflict.component)
-            if other is None or not other.enabled:
+            if other is None or not other.enabled or {component.name, other.name} in told:
                 continue
             if conflict.when is not None and not predicates.evaluate(conflict.when, facts):
                 continue
+            told.add(frozenset({component.name, other.name}))
             collector.error(
                 "BC3004",
                 f"`{component.name}` and `{other.name}` exclude each other: {conflict.reason}",

@@ -117,15 +117,6 @@ def test_nor_by_the_entry_of_a_bundle(sources: Path, build: Callable[[str], Done
 
 
 def test_two_transports_for_nccl(sources: Path, build: Callable[[str], Done]) -> None:
-    folder = sources / "components/gke-nccl-tcpxo"
-    (folder / "manifests").mkdir(parents=True)
-    (folder / "component.yaml").write_text(
-        "apiVersion: bundlec.dev/v1alpha1\nkind: Component\nmetadata:\n  name: gke-nccl-tcpxo\n"
-        "spec:\n  class: core\n  namespace: {name: kube-system}\n  manifests:\n    main: [manifests/all.yaml]\n"
-    )
-    (folder / "manifests/all.yaml").write_text(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcpxo}\ndata: {a: b}\n"
-    )
     change(
         sources / "overlays/gke/gb200-gke-cos-training.yaml",
         "    - name: gke-gb200-rdma\n",
