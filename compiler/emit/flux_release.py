@@ -6,6 +6,7 @@ shared source would be one more node that everything waits for, and its removal 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from compiler.durations import format_duration
@@ -13,6 +14,7 @@ from compiler.emit import payload
 from compiler.emit.flux_site import HELM_API, SOURCE_API, VERBATIM, Site
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Chart, Drift, Release
+from compiler.source import Path, dotted
 from compiler.yamlio import dump
 
 FOLDER = "flux/releases"
@@ -50,7 +52,7 @@ def files(site: Site, release: Release) -> dict[str, bytes]:
         ]
         kustomization["configurations"] = ["../../name-reference.yaml"]
         result[f"{here}/source.yaml"] = _yaml(_source(site, release.chart, name, release.component))
-        _check_size(release)
+        _check_size(site, release)
     result[f"{here}/kustomization.yaml"] = _yaml(kustomization)
     return result
 
@@ -171,19 +173,35 @@ def _source(site: Site, chart: Chart, name: str, component: str) -> dict[str, An
     }
 
 
-def _check_size(release: Release) -> None:
+def _check_size(site: Site, release: Release) -> None:
     # YAML is at most a few times longer than the plain text, and most values are far from the limit.
     size = len(dump(release.values).encode()) if len(str(release.values)) > VALUES_LIMIT // 8 else 0
     if size > VALUES_LIMIT:
+        path = _largest(release.values)
+        component = site.plan.recipe.components.get(release.component)
+        said = component.trace.get(path) if component else None
         raise UserError(
             [
                 Diagnostic(
                     "BC4004",
-                    f"the values of `{release.id}` take {size} bytes, a ConfigMap holds {VALUES_LIMIT}",
+                    f"the values of `{release.id}` take {size} bytes, a ConfigMap holds {VALUES_LIMIT}; "
+                    f"the largest is `{dotted(path)}`",
+                    said[-1].origin.span() if said else None,
                     fix="move what is large into a manifest of the component",
                 )
             ]
         )
+
+
+def _largest(values: Mapping[str, Any]) -> Path:
+    """The path of the largest value that is no map."""
+    path: Path = ()
+    below: Any = values
+    while isinstance(below, Mapping) and below:
+        tree = below
+        key = max(sorted(tree), key=lambda key: len(str(tree[key])))
+        path, below = (*path, key), tree[key]
+    return path
 
 
 def _yaml(data: Any) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compiler.errors import Collector, did_you_mean
+from compiler import yamlio
+from compiler.errors import Collector, UserError, did_you_mean
 from compiler.model import BundleEntry, Catalog, Flags
 from compiler.records import dataclass
 from compiler.resolve import draft as drafting
@@ -42,10 +43,12 @@ def switch(
 ) -> tuple[Saying, ...]:
     """Apply `disable` of the entry and every `enabled` of its `set` and of the flags; the values that are left over.
 
+    Records BC1001 and BC1004 for what a flag says and no values file can hold. A source file is held to that when read.
     Records BC2006 for a component that the recipe does not have or that is switched off already, BC2008 for what a
     profile owns, and BC2015 for switching on what the recipe switched off.
     """
     names = _names(catalog)
+    _refuse_unwritable(flags, collector)
     for index, (name, reason) in enumerate(entry.disable):
         at = entry.origin.down("disable", index, "component")
         draft = _find(name, names, drafts, at, collector)
@@ -86,6 +89,18 @@ def assign(sayings: Iterable[Saying], choice: Choice | None, collector: Collecto
         if choice is not None:
             profiles.guard(choice, draft.name, layer, collector)
         draft.layers.append(layer)
+
+
+def _refuse_unwritable(flags: Flags, collector: Collector) -> None:
+    for name, path, value in flags.set:
+        try:
+            yamlio.dump({name: value})
+        except UserError as error:
+            for found in error.diagnostics:
+                # The path in the message begins with the name, for which the path of the flag stands.
+                below, _, reason = found.message.removeprefix(dotted((name,))).partition(": ")
+                message = f"`{name}:{dotted(path)}{below}`: {reason}"
+                collector.error(found.code, message, built_in(f"--set {name}:{dotted(path)}"), fix=found.fix)
 
 
 def _layers(entry: BundleEntry, flags: Flags) -> Iterator[tuple[Layer, str, Path]]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compiler.emit import payload
+from compiler.emit import emit, payload
+from compiler.errors import UserError
 from compiler.model import Flags
 from compiler.plan import plan
 from compiler.resolve import entry_for, resolve, strvals
@@ -218,3 +219,31 @@ def test_a_flag_needs_its_own_folder(tmp_path: Path) -> None:
     assert ran.status == 1
     assert "[BC5003] --set alpha:replicas changes the content" in ran.err
     assert "--out" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "words"),
+    [
+        (flags("one:big=9007199254740993"), "--set one:big", "`one:big`: integers beyond 2^53"),
+        (flags("one:list[0].num=9007199254740993"), "--set one:list[0].num", "`one:list[0].num`: integers beyond"),
+        (flags(json_=('one:x={"y":[1e999]}',)), "--set one:x", "`one:x.y[0]`: JSON has no infinity"),
+    ],
+)
+def test_a_number_that_no_values_file_holds(tmp_path: Path, given: Flags, where: str, words: str) -> None:
+    """Found at the flag, before a writer finds it and knows no more than the bundle."""
+    found = catalog(tmp_path, FILES)
+    finding = the_finding(found, entry_for(found, "eks"), "BC1004", given)
+    assert finding.span is not None
+    assert finding.span.file == f"<{where}>"
+    assert finding.message.startswith(words)
+
+
+def test_values_that_fit_no_config_map_are_those_of_whoever_set_the_largest(tmp_path: Path) -> None:
+    workspace = "git: {url: 'https://git.example.com/x.git', revision: main}\nbundles: [{name: eks, recipe: eks}]\n"
+    found = catalog(tmp_path, {**FILES, "bundlec.yaml": workspace})
+    given = Flags(deployers=("flux",), set=(("one", ("map", "b", "text"), "x" * 1_100_000),))
+    with pytest.raises(UserError) as caught:
+        emit(plan(resolve(found, entry_for(found, "eks"), given)))
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.span and finding.span.file) == ("BC4004", "<--set one:map.b.text>")
+    assert "the largest is `map.b.text`" in finding.message
