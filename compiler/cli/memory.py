@@ -8,6 +8,7 @@ for correctness: without it, or when anything in it does not fit, the bundles ar
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -76,6 +77,8 @@ class Memory:
         for place in (self._root / name for name in (*_SOURCES, *data)):
             for path in _files(place):
                 state.update(f"{path}\0".encode("utf-8", "surrogateescape"))
+                if not Path(path).is_file():  # a pipe would be read for ever; what it is among the sources, load says
+                    raise OSError(errno.EINVAL, "no regular file", path)
                 state.update(hashlib.blake2b(Path(path).read_bytes()).digest())
         libraries = (find_spec(name) for name in _LIBRARIES)
         origins = [found.origin for found in libraries if found is not None and found.origin is not None]

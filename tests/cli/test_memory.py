@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,27 @@ def test_any_source_counts(catalog: Path, monkeypatch: pytest.MonkeyPatch):
     source = min((catalog / "components").rglob("*.yaml"))
     source.write_text(source.read_text() + "# a comment\n")
     assert again(catalog, monkeypatch)[1]
+
+
+def test_a_pipe_among_the_sources_is_not_waited_for(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    source = min(p for p in (catalog / "components").rglob("*.yaml*") if p.parent.name == "manifests")
+    source.unlink()
+    os.mkfifo(source)
+    monkeypatch.setattr(Path, "read_bytes", refusing_pipes(Path.read_bytes))
+    ran, _ = again(catalog, monkeypatch)
+    assert ran.status == 1
+    assert f"{source.relative_to(catalog)}:1:1" in ran.err
+    assert "BC1006" in ran.err
+
+
+def refusing_pipes(read: Callable[[Path], bytes]) -> Callable[[Path], bytes]:
+    """`Path.read_bytes` that fails at once where it would wait for ever."""
+
+    def refusing(path: Path) -> bytes:
+        assert not path.is_fifo(), path
+        return read(path)
+
+    return refusing
 
 
 def test_other_options_are_another_build(catalog: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
