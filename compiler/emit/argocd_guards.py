@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from compiler.emit import names
+from compiler.emit import kubectl_job, names
 from compiler.emit.argocd_site import WAVE, Site
 from compiler.emit.argocd_steps import Right, Step, lower, lower_teardown, rights
 from compiler.errors import Collector, InternalError
@@ -30,10 +30,7 @@ _FIRST_WAVE = "-1000"
 # A Sync hook shares the wave of what comes before, or has one of its own: pre -1, chart 0, post 2.
 _WAVES: Mapping[str, str] = MappingProxyType({"main": "-1", "post": "1"})
 _TEARDOWN_TIMEOUT = 1800
-# The Job counts the restarts of its containers against this limit; the deadline alone is to end it.
-_FOREVER = 2**31 - 1
 _RBAC = "rbac.authorization.k8s.io"
-_HOME = "/tmp"  # noqa: S108 - kubectl's discovery cache, in a volume of the pod
 _SHARED = frozenset({"kube-system", "kube-public", "default"})
 
 
@@ -185,7 +182,7 @@ def _job(
         },
         "spec": {
             "activeDeadlineSeconds": timeout,
-            "backoffLimit": _FOREVER,
+            "backoffLimit": kubectl_job.FOREVER,  # the deadline alone is to end it
             "template": {"metadata": {"labels": dict(labels)}, "spec": _pod(site, steps)},
         },
     }
@@ -193,40 +190,12 @@ def _job(
 
 def _pod(site: Site, steps: Sequence[tuple[str, str, list[str]]]) -> dict[str, Any]:
     gates = site.plan.settings.gates
-    pod: dict[str, Any] = {"serviceAccountName": ACCOUNT, "restartPolicy": "OnFailure"}
-    if gates.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": secret} for secret in gates.pull_secrets]
-    if gates.node_selector:
-        pod["nodeSelector"] = dict(sorted(gates.node_selector.items()))
-    if gates.tolerations:
-        pod["tolerations"] = [dict(toleration) for toleration in gates.tolerations]
-    if gates.priority_class:
-        pod["priorityClassName"] = gates.priority_class
-    pod["securityContext"] = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     taken: set[str] = set()
-    # They run one after the other; one that fails is started again, the ones before it are not.
-    pod["initContainers"] = [
-        _container(_unique(f"{check}-{step}", taken), gates.image, arguments) for check, step, arguments in steps
+    before = [
+        kubectl_job.container(gates, _unique(f"{check}-{step}", taken), arguments) for check, step, arguments in steps
     ]
-    pod["containers"] = [_container(_unique("done", taken), gates.image, ["version", "--client"])]
-    pod["volumes"] = [{"name": "home", "emptyDir": {}}]
-    return pod
-
-
-def _container(name: str, image: str, arguments: list[str]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "image": image,
-        "args": arguments,
-        "env": [{"name": "HOME", "value": _HOME}],
-        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [{"name": "home", "mountPath": _HOME}],
-    }
+    done = kubectl_job.container(gates, _unique("done", taken), ["version", "--client"])
+    return kubectl_job.pod(gates, ACCOUNT, [done], before)
 
 
 def _unique(text: str, taken: set[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.emit import names
+from compiler.emit import kubectl_job, names
 from compiler.emit.flux_checks import JOB_DONE, Command, Health
 from compiler.emit.flux_site import Site
 
@@ -17,7 +17,6 @@ ACCESS = "gates"
 ACCESS_FOLDER = "flux/access"
 """Namespace, ServiceAccount and rights of the Jobs; a node of its own, since several gates may hold Jobs."""
 
-_FOREVER = 2**31 - 1  # the largest backoffLimit
 _TIME_TO_LIVE = 300  # seconds
 
 
@@ -29,42 +28,15 @@ def job_health(site: Site, what: str) -> Health:
 def job(site: Site, what: str, command: Command, component: str) -> dict[str, Any]:
     """A Job that runs kubectl with the arguments of `command` until it succeeds."""
     gates = site.plan.settings.gates
-    pod: dict[str, Any] = {
-        "restartPolicy": "OnFailure",
-        "serviceAccountName": names.gates_namespace(site.plan),
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": "kubectl",
-                "image": gates.image,
-                "args": list(command.arguments),
-                "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - the discovery cache, in a volume of the pod
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
-            }
-        ],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
-    }
-    if gates.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in gates.pull_secrets]
-    if gates.node_selector:
-        pod["nodeSelector"] = dict(sorted(gates.node_selector.items()))
-    if gates.tolerations:
-        pod["tolerations"] = [dict(toleration) for toleration in gates.tolerations]
-    if gates.priority_class:
-        pod["priorityClassName"] = gates.priority_class
+    container = kubectl_job.container(gates, "kubectl", command.arguments)
+    pod = kubectl_job.pod(gates, names.gates_namespace(site.plan), [container])
     metadata = site.metadata(site.name(what), component, names.gates_namespace(site.plan))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            "backoffLimit": _FOREVER,
+            "backoffLimit": kubectl_job.FOREVER,
             "ttlSecondsAfterFinished": _TIME_TO_LIVE,
             "template": {"metadata": {"labels": dict(metadata["labels"])}, "spec": pod},
         },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from compiler.model import (
     ReadinessOverride,
     Scope,
     Until,
+    vocabulary,
 )
 from compiler.source import Origin
 from compiler.versions import VersionError, parse_expression
@@ -42,7 +42,6 @@ _CHECK_KINDS = (
     "webhook",
 )
 _ALIASES_OF_ENABLED = ("enabled", "install")
-_BOOLEANS: Mapping[Any, bool] = {"true": True, "false": False, True: True, False: False}
 
 
 @dataclass
@@ -230,14 +229,15 @@ class Parts:
             origin = overrides.down(alias).origin
             if value is None:
                 continue
-            if not isinstance(value, (bool, str)) or value not in _BOOLEANS:
+            switched = vocabulary.switch(value)
+            if switched is None:
                 self.found.error(
                     "BC1102",
                     f"`{alias}` at the top of overrides switches the component: true or false",
                     origin,
                 )
                 continue
-            said.setdefault(_BOOLEANS[value], origin)
+            said.setdefault(switched, origin)
         if len(said) > 1:
             one, other = said.values()
             self.found.error(

@@ -45,9 +45,7 @@ class FluxSettings:
 
 @dataclass(frozen=True)
 class GateSettings:
-    """`poll` and the Job's fields serve the scripts and the Argo CD guards; `ready: off` turns `until: ready` into
-    applied.
-    """
+    """`poll` serves the scripts, the Job's fields Argo CD and Flux; `ready: off` makes `until: ready` mean `applied`."""
 
     ready: bool = True
     poll: int = 5

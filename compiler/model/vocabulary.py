@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Until: TypeAlias = Literal["applied", "api", "ready"]
 Piece: TypeAlias = Literal["pre", "main", "post"]
@@ -14,3 +14,10 @@ Files: TypeAlias = Mapping[str, bytes]
 PIECES: tuple[Piece, ...] = ("pre", "main", "post")
 DEPLOYERS: tuple[str, ...] = ("deploy.sh", "helmfile", "argocd", "flux")
 CRITERIA: tuple[str, ...] = ("service", "accelerator", "os", "intent", "platform", "nodes")
+
+
+def switch(value: Any) -> bool | None:
+    """What `value` says about a component that it switches: a boolean, or the word for one; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else None

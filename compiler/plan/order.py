@@ -14,8 +14,7 @@ def order(nodes: Iterable[str], needs: Mapping[str, Iterable[str]]) -> list[str]
     """`nodes` so that each stands after what it needs; ties in alphabetical order.
 
     Nodes on or behind a cycle are left out: `len(result) < len(nodes)` tells of one. Names in `needs` that are no
-    nodes are
-    the caller's fault and are ignored here.
+    nodes are the caller's fault and are ignored here.
     """
     names = set(nodes)
     waits = {name: {n for n in needs.get(name, ()) if n in names} for name in names}

@@ -21,9 +21,8 @@ def plan(recipe: Recipe) -> Plan:
     """The plan of a recipe: rendered, checked, ordered, gated.
 
     Raises UserError with every finding: BC3001 missing dependency, BC3002 cycle, BC3003 missing API, BC3004
-    conflict, BC3005
-    two owners of a CRD, BC3006 assertion, BC3007-BC3009 and BC3013 manifests, BC3010 namespaces, BC3012 class, BC3014
-    run-time API that nobody asks for, BC3015 nothing to wait for.
+    conflict, BC3005 two owners of a CRD, BC3006 assertion, BC3007-BC3009 and BC3013 manifests, BC3010 namespaces,
+    BC3012 class, BC3014 run-time API that nobody asks for, BC3015 nothing to wait for, BC3016 an object before its API.
     """
     collector = Collector()
     facts = facts_of(recipe)

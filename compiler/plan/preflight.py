@@ -1,7 +1,6 @@
 """What must be true of the cluster before anything is applied, as read-only checks.
 
-Sources: the recipe's constraints (design: only those that a few API reads can answer are checked, the rest is said
-to be
+Sources: the recipe's constraints (only those that a few API reads can answer are checked, the rest is said to be
 unchecked), prerequisites and `clusterProvides` with a check, and the components' singletons.
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import yamlio
 from compiler.errors import Collector, UserError, did_you_mean
-from compiler.model import BundleEntry, Catalog, Flags
+from compiler.model import BundleEntry, Catalog, Flags, vocabulary
 from compiler.records import dataclass
 from compiler.resolve import draft as drafting
 from compiler.resolve import indexed
@@ -18,7 +18,6 @@ from compiler.resolve.profile import Choice
 from compiler.source import Origin, Path, built_in, dotted
 
 _SWITCHES = ("enabled", "install")
-_BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _find(
 
 def _switch(draft: Draft, layer: Layer, key: str, choice: Choice | None, collector: Collector) -> None:
     at, value = layer.origin.down(key), layer.data[key]
-    enabled = _BOOLEANS.get(str(value).lower()) if isinstance(value, (bool, str)) else None
+    enabled = vocabulary.switch(value)
     if enabled is None:
         collector.error("BC1102", f"`{key}` switches the component `{draft.name}`: true or false", at)
     elif enabled and not draft.enabled:
