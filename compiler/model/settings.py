@@ -45,7 +45,7 @@ class FluxSettings:
 
 @dataclass(frozen=True)
 class GateSettings:
-    """`poll` serves the scripts, the Job's fields Argo CD and Flux; `ready: off` makes `until: ready` mean `applied`."""
+    """`poll` is for the scripts, the Job's fields for Argo CD and Flux; `ready: off` makes of `ready` `applied`."""
 
     ready: bool = True
     poll: int = 5
