@@ -129,8 +129,7 @@ class Release:
     `crds_before`: names of CRDs to apply server-side from the chart before the release (`applyBefore`).
     `crds_on_upgrade`: names of CRDs in the chart's crds/ that Helm, which never updates them, leaves to the scripts.
     `crd_upgrade`: replace | skip, what Flux does with the chart's crds/ on upgrade. `keep`: stays at teardown unless
-    purged,
-    since it carries CRDs in templates.
+    purged, since it carries CRDs in templates.
     """
 
     id: str
