@@ -84,7 +84,7 @@ class Cluster:
         self.environment = {
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
             "STATE": str(self.state),
-            "GATE_POLL": "0",
+            "GATE_POLL": "0.01",
             "GATE_SETTLE": "0",
             "GATE_STABLE": "1",
             "GATE_TIMEOUT_SCALE": "0",

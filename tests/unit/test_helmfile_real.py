@@ -73,7 +73,7 @@ class Cluster:
             "HOME": str(folder),
             "STATE": str(self.state),
             "HELMFILE_CACHE_HOME": str(folder / "cache"),
-            "GATE_POLL": "0",
+            "GATE_POLL": "0.01",
             "GATE_SETTLE": "0",
         }
 
