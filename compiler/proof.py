@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from compiler.emit import emitter
+from compiler.emit import emitter, gatelib
 from compiler.emit.inventory import FILE, Inventory, read_inventory
 from compiler.errors import Collector, Diagnostic, UserError
 from compiler.graph import describe
@@ -30,11 +30,12 @@ _OBJECTS = re.compile(r"(namespaces|argocd|flux|components/[^/]+/manifests)/.*\.
 
 
 def prove(inventory: Inventory, wirings: Mapping[str, Wiring]) -> tuple[Diagnostic, ...]:
-    """Every release, edge and gate of the inventory that the wiring of a deployer does not hold (BC6001).
+    """Every release, edge, gate and condition of a removal that the wiring of a deployer does not hold (BC6001).
 
     An edge is held when a chain of the deployer's own order leads from the provider to the dependant, and, when it is
     hard, the dependant's gate is there with all of its checks. On Argo CD the chain may be soft (waves between
-    Applications): what makes an edge hard there is the guard in front of the dependant.
+    Applications): what makes an edge hard there is the guard in front of the dependant. Releases are removed in reverse
+    order, each behind the conditions that the inventory names.
     """
     found = Collector()
     gates = {gate.id: gate for gate in inventory.gates}
@@ -110,6 +111,29 @@ class _Order:
                 self.fault(f"{_edge(edge)} is not held")
         for gate in inventory.gates:
             self.check_gate(gate, [edge for edge in inventory.edges if edge.dependant == gate.id and edge.hard])
+        if self.wiring.removal is not None:
+            self.check_removal(inventory, self.wiring.removal)
+        partings = self.wiring.partings
+        for release, checks in inventory.teardown if partings is not None else ():
+            held = (partings or {}).get(release, frozenset())
+            for item in checks:
+                if not gatelib.gate_tokens(item) <= held:
+                    self.fault(f"the removal of {release} does not wait for: {describe(item.check)} ({item.check.id})")
+
+    def check_removal(self, inventory: Inventory, removal: Sequence[str]) -> None:
+        place = {release: number for number, release in enumerate(removal)}
+        for release in inventory.releases:
+            if release not in place:
+                self.fault(f"the release {release} is not removed")
+        for release in sorted(place.keys() - set(inventory.releases)):
+            self.fault(f"the release {release} is removed, and {FILE} does not hold it")
+        early = [e for e in inventory.edges if place.get(e.provider, 0) < place.get(e.dependant, 0)]
+        for edge in early:
+            self.fault(f"{edge.provider} is removed before {edge.dependant}, which needs it")
+        # Argo CD removes whole components, so there it is the edges only.
+        whole = self.deployer == "argocd" or tuple(removal) == inventory.releases[::-1]
+        if not whole and not early and sorted(removal) == sorted(inventory.releases):
+            self.fault("the order of removal is not the reverse of the order of deployment")
 
     def check_gate(self, gate: Gate, edges: Sequence[Edge]) -> None:
         held = self.wiring.guards.get(gate.id, frozenset())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from compiler.emit import argocd_remove
 from compiler.emit.argocd_apps import APPS, WAVES_HOLD
 from compiler.emit.argocd_guards import HOOK
 from compiler.emit.argocd_site import WAVE
@@ -34,6 +35,7 @@ class _Guard:
 
 @dataclass(frozen=True)
 class _Application:
+    name: str
     wave: int
     pieces: tuple[_Piece, ...]
     guards: tuple[_Guard, ...]
@@ -43,7 +45,8 @@ def read_back(files: Files) -> Wiring:
     """Hard pairs: pieces of one Application whose waves differ. Soft pairs: pieces of Applications of adjacent waves.
 
     The latter are hard when the root says that Argo CD judges the health of Applications. A PreSync hook guards all
-    pieces of its Application, a Sync hook those of later waves. What the root does not lead to counts for nothing.
+    pieces of its Application, a Sync hook those of later waves. The order of removal is that of `argocd/remove.sh`, and
+    inside an Application that of its waves, the last one first. What the root does not lead to counts for nothing.
     """
     root = _read(files, "argocd/root.yaml")
     path = posixpath.normpath(root["spec"]["source"]["path"])
@@ -61,11 +64,14 @@ def read_back(files: Files) -> Wiring:
     if root["metadata"].get("annotations", {}).get(WAVES_HOLD) == "health":
         hard, between = hard | between, set()
     ordered = sorted(applications, key=lambda a: a.wave)
+    removal, partings = _removal(files, applications)
     return Wiring(
         tuple(piece.release for application in ordered for piece in application.pieces),
         frozenset(hard),
         frozenset(between),
         {release: frozenset(held) for release, held in guards.items() if held},
+        removal=removal,
+        partings=partings,
     )
 
 
@@ -110,7 +116,18 @@ def _application(tree: _Tree, document: Mapping[str, Any]) -> _Application:
         else:
             waves = (_wave(item) for item in tree.folder(f"{folder}/manifests"))
             pieces.append(_Piece(release, frozenset(waves)))
-    return _Application(_wave(document), tuple(pieces), tuple(guards))
+    return _Application(document["metadata"]["name"], _wave(document), tuple(pieces), tuple(guards))
+
+
+def _removal(files: Files, applications: Iterable[_Application]) -> tuple[tuple[str, ...], dict[str, frozenset[str]]]:
+    pieces = {application.name: application.pieces for application in applications}
+    releases: list[str] = []
+    partings: dict[str, frozenset[str]] = {}
+    for name, held in argocd_remove.read_back(files):
+        mine = sorted(pieces.get(name, ()), key=lambda piece: max(piece.waves, default=0), reverse=True)
+        releases += (piece.release for piece in mine)
+        partings.update(held)
+    return tuple(releases), partings
 
 
 def _guards(item: Mapping[str, Any]) -> Iterable[_Guard]:

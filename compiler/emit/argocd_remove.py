@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.emit import argocd_apps, shell
+from compiler.emit import argocd_apps, gatelib, shell
 from compiler.emit.argocd_site import Site
-from compiler.model import ComponentPlan, Release
+from compiler.model import ComponentPlan, Files, Release
 
 SCRIPT = "argocd/remove.sh"
 
+_WORDS = 7  # component COMPONENT APPLICATION SECONDS KEEP [RELEASE...] || return
 _MARGIN = 300  # seconds over those that the installation may take
 _SMALL = 300  # for an Application of Applications or of namespaces
 
@@ -27,6 +28,16 @@ def script(site: Site, *, namespaces: bool) -> bytes:
         root=root,
         kept=f"{root} stays, asleep, with what is left",
     )
+
+
+def read_back(files: Files) -> list[tuple[str, dict[str, frozenset[str]]]]:
+    """The Applications in the order in which the script removes them, and what it waits for: release -> tokens."""
+    teardown = gatelib.read_teardown(files)
+    return [
+        (line[2], {release: teardown.get(release, frozenset()) for release in line[5:-2]})
+        for line in shell.read_body(files.get(SCRIPT, b"").decode(), "removals")
+        if line[0] == "component" and len(line) >= _WORDS and line[-2:] == ["||", "return"]
+    ]
 
 
 def _steps(site: Site, root: str, *, namespaces: bool) -> Iterator[str]:

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler.emit import payload, readme
-from compiler.emit.inventory import API_VERSION, check_data, edge_data, gate_data, read_inventory
+from compiler.emit import gatelib, payload, readme
+from compiler.emit.inventory import API_VERSION, check_data, checks_data, edge_data, gate_data, read_inventory
 from compiler.model import Chart, Files, Plan, Recipe, Release, ResolvedComponent
 from compiler.yamlio import dump
 
@@ -43,7 +43,7 @@ def _inventory(plan: Plan, files: Files, recipe: bytes) -> dict[str, Any]:
             {"name": n.name, **_optional("labels", dict(sorted(n.labels.items()))), "components": list(n.components)}
             for n in plan.namespaces
         ],
-        "releases": [dict(_release(release, files)) for release in plan.releases],
+        "releases": [dict(_release(release, files, plan.settings.gates.timeout_scale)) for release in plan.releases],
         "edges": [edge_data(edge) for edge in plan.edges],
         "gates": [gate_data(release.gate) for release in plan.releases if release.gate],
         **_optional("satisfied", list(plan.satisfied)),
@@ -65,7 +65,7 @@ def _inventory(plan: Plan, files: Files, recipe: bytes) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Bundle", "metadata": {"name": plan.bundle}, "spec": spec}
 
 
-def _release(release: Release, files: Files) -> Iterator[tuple[str, Any]]:
+def _release(release: Release, files: Files, scale: float) -> Iterator[tuple[str, Any]]:
     yield "id", release.id
     yield "component", release.component
     yield "piece", release.piece
@@ -79,6 +79,8 @@ def _release(release: Release, files: Files) -> Iterator[tuple[str, Any]]:
     yield "content", payload.content_hash(release)
     if release.keep:
         yield "keep", True
+    if release.teardown_before:
+        yield "teardown", checks_data(gatelib.teardown_checks(release, scale))
 
 
 def _chart(chart: Chart) -> dict[str, str]:

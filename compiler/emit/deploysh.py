@@ -53,6 +53,8 @@ def emit(plan: Plan) -> Files:
 def read_back(files: Files) -> Wiring:
     """The order of deploy.sh: each release after the one before it, held back by the gate on the line in front of it.
 
+    And that of undeploy.sh, which asks `lib/gate` for the conditions of every removal.
+
     Raises `UserError` (BC6004) when the table of releases holds anything but gates and releases.
     """
     text = files.get("deploy.sh", b"").decode()
@@ -71,7 +73,8 @@ def read_back(files: Files) -> Wiring:
         elif line != [":"]:
             raise UserError([Diagnostic("BC6004", f"deploy.sh holds a line that is no release: {shell.words(line)}")])
     hard = frozenset(pairwise(order))
-    return Wiring(tuple(order), hard, frozenset(), guards)
+    removal, partings = undeploy.read_order(files), gatelib.read_teardown(files)
+    return Wiring(tuple(order), hard, frozenset(), guards, removal=removal, partings=partings)
 
 
 _HELM_4 = "4.1"  # the oldest Helm 4 that the scripts are made for

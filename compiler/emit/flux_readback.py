@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compiler.emit import flux_remove
 from compiler.emit.flux_checks import JOB_DONE, Command, Health
 from compiler.emit.flux_site import GRAPH
 from compiler.model import Files, Wiring
@@ -25,8 +26,8 @@ class _Node:
 def read_back(files: Files) -> Wiring:
     """The releases of `flux/graph/`, the pairs that dependsOn orders (through gates), and the checks before each.
 
-    A dependsOn that names no node is a fault: its owner waits for ever. Raises `UserError` BC1001 for text that is not
-    YAML.
+    And the order of `flux/remove.sh`, with what it waits for. A dependsOn that names no node is a fault: its owner
+    waits for ever. Raises `UserError` BC1001 for text that is not YAML.
     """
     nodes = {name: _node(spec, base, files) for name, spec, base in _kustomizations(files)}
     hard: set[tuple[str, str]] = set()
@@ -44,7 +45,8 @@ def read_back(files: Files) -> Wiring:
             guards.update(dict.fromkeys(node.releases, tokens))
             behind.update(dict.fromkeys(node.releases, _gates_behind(node, nodes)))
     releases = tuple(release for node in nodes.values() for release in node.releases)
-    return Wiring(releases, frozenset(hard), frozenset(), guards, behind, tuple(faults))
+    removal, partings = flux_remove.read_back(files)
+    return Wiring(releases, frozenset(hard), frozenset(), guards, behind, tuple(faults), removal, partings)
 
 
 def _gates_behind(node: _Node, nodes: Mapping[str, _Node]) -> frozenset[str]:

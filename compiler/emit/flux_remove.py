@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compiler.emit import flux_jobs, flux_nodes, shell
+from compiler.emit import flux_jobs, flux_nodes, gatelib, shell
 from compiler.emit.flux_site import SOURCE_API, Site
 from compiler.model import Files, Release
 
 SCRIPT = "flux/remove.sh"
 
+_WORDS = 8  # release RELEASE OBJECT SECONDS KEEP TEARDOWN || return
 _SMALL = 180  # seconds for a node without a release; its attempts are short
 
 
@@ -28,6 +29,18 @@ def emit(site: Site, gates: Mapping[str, Sequence[str]], nodes: Sequence[str]) -
         source=None if site.settings.source_existing else shell.Script(shell.words([source, site.source])),
     )
     return {SCRIPT: script}
+
+
+def read_back(files: Files) -> tuple[tuple[str, ...], dict[str, frozenset[str]]]:
+    """The releases in the order in which the script removes them, and what it waits for before each (see Wiring)."""
+    lines = [
+        line
+        for line in shell.read_body(files.get(SCRIPT, b"").decode(), "removals")
+        if line[0] == "release" and len(line) == _WORDS and line[-2:] == ["||", "return"]
+    ]
+    teardown = gatelib.read_teardown(files)
+    waits = {line[1]: teardown.get(line[1], frozenset()) for line in lines if line[5] == "yes"}
+    return tuple(line[1] for line in lines), waits
 
 
 def _steps(site: Site, gates: Mapping[str, Sequence[str]], nodes: Sequence[str]) -> Iterator[str]:

@@ -25,10 +25,9 @@ TEARDOWN_TIMEOUT = 1800
 def emit(plan: Plan) -> Files:
     """`lib/gates.sh`, `lib/gate` and `lib/prepare`. Raises `UserError` (BC3011) for a check no probe can look at."""
     settings = plan.settings.gates
-    limit = round(TEARDOWN_TIMEOUT * settings.timeout_scale)
     releases = plan.releases
     gates = [(r.id, [gate_line(c) for c in r.gate.checks] if r.gate else []) for r in releases]
-    teardown = [(r.id, [teardown_line(r, c, limit) for c in r.teardown_before]) for r in releases]
+    teardown = [(r.id, [gate_line(c) for c in teardown_checks(r, settings.timeout_scale)]) for r in releases]
     crds = [(r.id, list(_crds_lines(r))) for r in releases]
     return {
         "lib/gates.sh": shell.render("gates.sh", poll=settings.poll),
@@ -73,11 +72,10 @@ def gate_line(item: GateCheck) -> str:
     return shell.words([f"gate_{kind}", name, item.timeout, item.on_timeout, item.scope, *arguments])
 
 
-def teardown_line(release: Release, check: Check, timeout: int = TEARDOWN_TIMEOUT) -> str:
-    """The command that waits `timeout` seconds at most for a condition of the release's removal."""
-    kind, *arguments = probe(check)
-    name = f"{release.component}/{check.id}"
-    return shell.words([f"gate_{kind}", name, timeout, "fail", "always", *arguments])
+def teardown_checks(release: Release, scale: float = 1) -> tuple[GateCheck, ...]:
+    """The conditions of the release's removal as checks of a gate; `scale`: of the bundle's deadlines."""
+    limit = round(TEARDOWN_TIMEOUT * scale)
+    return tuple(GateCheck(check, release.component, limit, "fail", "always") for check in release.teardown_before)
 
 
 def once_line(name: str, check: Check) -> str:

@@ -68,19 +68,23 @@ def gate_tokens(item: GateCheck) -> frozenset[str]:
 def read_back(files: Files) -> Wiring:
     """The order that `helmfile.yaml` and `lib/gate` hold.
 
-    A release is guarded by what `lib/gate` waits for under the name that its presync hook gives.
+    A release is guarded by what `lib/gate` waits for under the name that its presync hook gives; its removal, which
+    `helmfile destroy` does in reverse order of `needs`, by what its preuninstall hook names.
     """
     document = load(files[FILE].decode(), FILE).data
     ids = {f"{item['namespace']}/{item['name']}": item["name"] for item in document["releases"]}
-    gates = gatelib.read_gates(files)
+    gates, teardown = gatelib.read_gates(files), gatelib.read_teardown(files)
     hard: set[tuple[str, str]] = set()
     guards: dict[str, frozenset[str]] = {}
+    partings: dict[str, frozenset[str]] = {}
     for item in document["releases"]:
         hard.update((ids[need], item["name"]) for need in item.get("needs", ()) if need in ids)
         held = frozenset(token for name in _gates_of(item) for token in gates.get(name, ()))
         if held:
             guards[item["name"]] = held
-    return Wiring(tuple(ids.values()), frozenset(hard), frozenset(), guards)
+        asked = _gates_of(item, "preuninstall", "--teardown")
+        partings[item["name"]] = frozenset(token for name in asked for token in teardown.get(name, ()))
+    return Wiring(tuple(ids.values()), frozenset(hard), frozenset(), guards, partings=partings)
 
 
 def repository_name(url: str) -> str:
@@ -174,14 +178,15 @@ def _hook(name: str, event: str, command: str, *args: str) -> dict[str, Any]:
     return {"name": name, "events": [event], "showlogs": True, "command": command, "args": list(args)}
 
 
-def _gates_of(item: dict[str, Any]) -> Iterator[str]:
-    """The names that the presync hooks of a release give to `lib/gate`."""
+def _gates_of(item: dict[str, Any], event: str = "presync", *options: str) -> Iterator[str]:
+    """The names that the hooks of a release for an event give to `lib/gate`, behind these options."""
+    head = (*_CONTEXT, *options)
     for hook in item.get("hooks", ()):
         arguments = list(hook.get("args", ()))
-        if "presync" not in hook.get("events", ()) or hook.get("command") != _GATE:
+        if event not in hook.get("events", ()) or hook.get("command") != _GATE:
             continue
-        if tuple(arguments[:2]) == _CONTEXT and len(arguments) == 3:
-            yield arguments[2]
+        if tuple(arguments[:-1]) == head:
+            yield arguments[-1]
 
 
 def _check_braces(release: Release, item: dict[str, Any], found: Collector) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler.durations import format_duration, parse_duration
+from compiler.emit.gatelib import teardown_checks
 from compiler.errors import Diagnostic, UserError
 from compiler.model import Check, Edge, Files, Gate, GateCheck, Plan, Reason
 from compiler.records import dataclass
@@ -28,10 +29,12 @@ class Inventory:
     edges: tuple[Edge, ...]
     gates: tuple[Gate, ...]
     recipe_digest: str  # sha256 of recipe.yaml, hexadecimal
+    teardown: tuple[tuple[str, tuple[GateCheck, ...]], ...] = ()  # release id -> what its removal waits for
 
 
 def inventory_of(plan: Plan, recipe_digest: str = "") -> Inventory:
     """The inventory of a plan: what `read_inventory` gives for the emitted bundle."""
+    scale = plan.settings.gates.timeout_scale
     return Inventory(
         plan.bundle,
         plan.settings.deployers,
@@ -39,6 +42,7 @@ def inventory_of(plan: Plan, recipe_digest: str = "") -> Inventory:
         plan.edges,
         tuple(r.gate for r in plan.releases if r.gate),
         recipe_digest,
+        tuple((r.id, teardown_checks(r, scale)) for r in plan.releases if r.teardown_before),
     )
 
 
@@ -59,6 +63,7 @@ def read_inventory(files: Files) -> Inventory:
             tuple(_edge(item) for item in spec["edges"]),
             tuple(_gate(item, document, number) for number, item in enumerate(spec["gates"])),
             spec["recipe"]["sha256"],
+            tuple((r["id"], _checks(r["teardown"], document)) for r in spec["releases"] if "teardown" in r),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _not_a_bundle(f"{FILE} cannot be understood: {error!r}", "build the bundle again") from error
@@ -80,18 +85,23 @@ def gate_data(gate: Gate) -> dict[str, Any]:
     return {
         "release": gate.id,
         "after": list(gate.after),
-        "checks": [
-            {
-                "id": item.check.id,
-                "provider": item.provider,
-                "timeout": format_duration(item.timeout),
-                "onTimeout": item.on_timeout,
-                "scope": item.scope,
-                **check_data(item.check),
-            }
-            for item in gate.checks
-        ],
+        "checks": checks_data(gate.checks),
     }
+
+
+def checks_data(checks: Iterable[GateCheck]) -> list[dict[str, Any]]:
+    """The checks of a gate, or of a release's removal, as `bundle.yaml` holds them."""
+    return [
+        {
+            "id": item.check.id,
+            "provider": item.provider,
+            "timeout": format_duration(item.timeout),
+            "onTimeout": item.on_timeout,
+            "scope": item.scope,
+            **check_data(item.check),
+        }
+        for item in checks
+    ]
 
 
 def check_data(check: Check) -> dict[str, Any]:
@@ -174,7 +184,14 @@ def _edge(data: Mapping[str, Any]) -> Edge:
 
 
 def _gate(data: Mapping[str, Any], document: Document, number: int) -> Gate:
-    checks = tuple(
+    checks = _checks(data["checks"], document)
+    if not checks:
+        raise ValueError(f"gate {number} has no checks")
+    return Gate(data["release"], tuple(data["after"]), checks)
+
+
+def _checks(items: Iterable[Mapping[str, Any]], document: Document) -> tuple[GateCheck, ...]:
+    return tuple(
         GateCheck(
             check_of(item["id"], item, document),
             item["provider"],
@@ -182,11 +199,8 @@ def _gate(data: Mapping[str, Any], document: Document, number: int) -> Gate:
             item["onTimeout"],
             item["scope"],
         )
-        for item in data["checks"]
+        for item in items
     )
-    if not checks:
-        raise ValueError(f"gate {number} has no checks")
-    return Gate(data["release"], tuple(data["after"]), checks)
 
 
 def _not_a_bundle(message: str, fix: str) -> UserError:

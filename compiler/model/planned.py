@@ -237,6 +237,9 @@ class Wiring:
     emitter): a gate that is missing or lost a check shows here. Where a gate is a thing of its own and could start
     earlier than its release, `behind` maps the release id to the releases that the gate waits for. `faults` are
     sentences on files that contradict each other.
+
+    `removal` holds the release ids in the order in which the deployer's script removes them; None: no script does.
+    `partings` maps a release id to the tokens of the checks that its removal waits for; None: that was not read.
     """
 
     releases: tuple[str, ...]
@@ -245,3 +248,5 @@ class Wiring:
     guards: Mapping[str, frozenset[str]]
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    removal: tuple[str, ...] | None = None
+    partings: Mapping[str, frozenset[str]] | None = None

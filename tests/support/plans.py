@@ -89,6 +89,7 @@ STATES = check(
     resource="sriovnetworknodestates",
     namespace="nvidia-network-operator",
     path="status.syncStatus",
+    op="equals",
     value="Succeeded",
 )
 GONE = check(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from compiler.emit import bundle, flux, payload
+from compiler.emit import bundle, emit, flux, payload
 from compiler.emit.inventory import inventory_of
 from compiler.model import Plan, Wiring
 from compiler.proof import prove, verify
@@ -146,6 +147,82 @@ def test_a_signed_lie_is_found_by_the_proof() -> None:
     path = "flux/graph/sriov-ib-networks.yaml"
     files[path] = files[path].replace(b"  - name: demo-gate-sriov-ib-networks\n    namespace: flux-system\n", b"")
     assert set(found(signed(files))) == {"BC6001"}
+
+
+SCRIPTS = {"deploy.sh": "undeploy.sh", "flux": "flux/remove.sh", "argocd": "argocd/remove.sh"}
+LOST = "the removal of network-operator-post does not wait for: "
+
+
+def everything() -> dict[str, bytes]:
+    deployers = ("deploy.sh", "helmfile", "argocd", "flux")
+    plan = replace(PLAN, recipe=replace(PLAN.recipe, settings=settings(deployers=deployers)))
+    return dict(emit(plan))
+
+
+def without(files: dict[str, bytes], path: str, pattern: str) -> tuple[dict[str, bytes], str]:
+    """The files without the one line of `path` that matches, signed anew; and that line."""
+    lines = files[path].decode().splitlines(keepends=True)
+    (gone,) = [line for line in lines if re.match(pattern, line)]
+    return signed({**files, path: "".join(line for line in lines if line is not gone).encode()}), gone
+
+
+def test_removal_holds_as_built() -> None:
+    assert verify(everything()) == ()
+
+
+@pytest.mark.parametrize(
+    "change", [("", ""), (" 1800 fail", " 1800 warn"), (" 1800 fail", " 1 fail"), ("Succeeded", "x")]
+)
+def test_a_lost_condition_of_a_removal_is_found(change: tuple[str, str]) -> None:
+    files, line = without(everything(), "lib/gate", r" +gate_every network-operator/states-succeeded ")
+    if change[0]:
+        assert change[0] in line
+        files = everything()
+        files["lib/gate"] = files["lib/gate"].replace(line.encode(), line.replace(*change).encode())
+    found = [d.message for d in verify(signed(files))]
+    assert [message.split(": ", 1)[0] for message in found] == ["deploy.sh", "helmfile", "argocd", "flux"]
+    assert all(LOST in message for message in found)
+
+
+@pytest.mark.parametrize("deployer", sorted(SCRIPTS))
+def test_a_removal_in_another_order_is_found(deployer: str) -> None:
+    files, path = everything(), SCRIPTS[deployer]
+    name = "component sriov-ib-networks" if deployer == "argocd" else "re(move|lease) sriov-ib-networks"
+    files, line = without(files, path, f" +{name} ")
+    assert f"{deployer}: the release sriov-ib-networks is not removed" in [d.message for d in verify(files)]
+    start = files[path].index(b"removals() {\n")
+    end = files[path].index(b"\n}\n", start) + 1
+    files[path] = files[path][:end] + line.encode() + files[path][end:]
+    assert f"{deployer}: network-operator-post is removed before sriov-ib-networks, which needs it" in [
+        d.message for d in verify(signed(files))
+    ]
+
+
+def test_a_removal_order_that_breaks_no_edge_is_found_too() -> None:
+    files = everything()
+    head, one, two, *_ = [
+        line for line in files["undeploy.sh"].decode().splitlines(keepends=True) if "  remove " in line
+    ]
+    swapped = (two + one).encode()
+    files["undeploy.sh"] = files["undeploy.sh"].replace((one + two).encode(), swapped)
+    messages = [d.message for d in verify(signed(files))]
+    assert len(messages) == 1, (head, one, two)
+    assert messages[0].startswith("deploy.sh: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("helmfile.yaml", "    - --teardown\n    - network-operator-post\n", "    - --teardown\n    - x\n"),
+        ("flux/remove.sh", " no yes || return", " no no || return"),
+        ("argocd/remove.sh", " no network-operator-post network-operator || return", " no network-operator || return"),
+    ],
+)
+def test_a_removal_that_asks_no_longer_is_found(path: str, old: str, new: str) -> None:
+    files = everything()
+    assert old.encode() in files[path]
+    files[path] = files[path].replace(old.encode(), new.encode())
+    assert any(LOST in d.message for d in verify(signed(files)))
 
 
 def test_another_recipe_is_found() -> None:
