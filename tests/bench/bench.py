@@ -91,6 +91,11 @@ def main() -> None:
         chain = measure([*here, "explain", bundles[0], "--order", "cert-manager", component], folder)
         row("explain an order", 0.3, chain.seconds, "s")
         row("lint of the catalog", 3, measure([*here, "lint"], folder).seconds, "s")
+        both = 2 * everything.seconds
+        compared = measure([*here, "diff", str(folder / "out" / bundles[0]), str(folder / "out" / bundles[1])], folder)
+        row("diff of two emitted bundles", None, compared.seconds, "s")
+        base = measure([BUNDLEC, "-C", str(ROOT), "diff", "--all", "--base", "HEAD"], ROOT)
+        row("diff of the catalog, HEAD and the work tree; twice compiling both", 2 * both, base.seconds, "s")
         row("peak memory of these", 150, max(s.megabytes for s in (one, everything, again)), "MB")
 
         seconds = {}

@@ -15,6 +15,7 @@ from compiler.review.lint import Result, forms, lint
 from compiler.review.lint.constraints import admitted
 from compiler.source import Span
 from tests.support import workspaces
+from tests.support.scratch import appended, bundlec, write_catalog
 
 TODAY = "2026-07-01"
 CHECK = "checks: {up: {deployment: {name: a}}}\n"
@@ -340,3 +341,15 @@ def test_the_command(root: Path, tmp_path: Path, capsys, form: str):
     extra.write_text("apiVersion: bundlec.dev/v1alpha1\nkind: Mixin\nmetadata: {name: alone}\nspec: {constrains: []}\n")
     assert main(["-C", str(tmp_path), "lint", "--format", form]) == 1
     assert "BC1101" in capsys.readouterr().out
+
+
+def test_an_image_whose_version_stands_beside_it_is_pinned(tmp_path: Path):
+    """Some charts and packages take the name and the version apart."""
+    images = "  images: [{path: package.image}]\n"
+    values = "package: {image: example.org/alpha}\n"
+    beside = 'package: {image: example.org/alpha, version: "1.2.3"}\n'
+    for text, floats in ((values, True), (beside, False)):
+        root = write_catalog(tmp_path / str(floats), {"components/alpha/component.yaml": appended(images)})
+        path = root / "components/alpha/values.yaml"
+        path.write_text(path.read_text() + text)
+        assert ("at `alpha:package.image` has no tag" in bundlec("lint", cwd=root).err) is floats

@@ -15,6 +15,7 @@ from compiler.review.lint.everything import Compiled
 from compiler.source import Origin, Path, dotted, parse_path
 
 _PINNED = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
+_NO_TAG = "has no tag"
 _MOVING = frozenset({"latest", "main", "master", "edge", "nightly", "stable", "dev", "devel"})
 
 
@@ -79,6 +80,8 @@ def _values(plan: Plan) -> Iterator[tuple[str, Origin | None]]:
             path = parse_path(image["path"])
             value = lookup(component.values, path)
             why = _floats(value) if isinstance(value, str) and value and image.get("form") == "ref" else None
+            if why == _NO_TAG and _pinned_beside(component.values, path):
+                why = None
             entry = winner(component, path) if why else None
             if entry is not None:
                 yield f"image `{value}` at `{component.name}:{dotted(path)}` {why}", entry.origin
@@ -96,11 +99,20 @@ def _tags(data: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
             yield from _tags(value, (*at, key))
 
 
+def _pinned_beside(values: Any, path: Path) -> bool:
+    """Whether the map that holds an image also holds its tag, version or digest."""
+    around = lookup(values, path[:-1])
+    if not isinstance(around, Mapping):
+        return False
+    pins = (str(value) for key, value in around.items() if key.lower().endswith(("tag", "version", "sha", "digest")))
+    return any(pin and pin not in _MOVING for pin in pins)
+
+
 def _floats(image: str) -> str | None:
     """Why the reference of an image floats; None when it is pinned."""
     if "@" in image:
         return None
     tag = image.rpartition("/")[2].partition(":")[2]
     if not tag:
-        return "has no tag"
+        return _NO_TAG
     return "has a moving tag" if tag in _MOVING else None
