@@ -352,4 +352,4 @@ def test_an_image_whose_version_stands_beside_it_is_pinned(tmp_path: Path):
         root = write_catalog(tmp_path / str(floats), {"components/alpha/component.yaml": appended(images)})
         path = root / "components/alpha/values.yaml"
         path.write_text(path.read_text() + text)
-        assert ("at `alpha:package.image` has no tag" in bundlec("lint", cwd=root).err) is floats
+        assert ("at `alpha:package.image` has no tag" in bundlec("lint", cwd=root).out) is floats
