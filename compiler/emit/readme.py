@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -82,6 +83,7 @@ def _context(plan: Plan, files: Files) -> dict[str, Any]:
         "soft": list(_soft(plan)),
         "kept": [r.id for r in plan.releases if r.keep],
         "hooks": [(r, h) for r in plan.releases for h in r.hooks if _HOOK.search(h.event)],
+        "inputs": [(key, json.dumps(value, sort_keys=True)) for key, value in sorted(recipe.inputs.items())],
         "gates_namespace": names.gates_namespace(plan),
         "limits": list(_limits(plan)),
         "placeholder": settings.git is not None and placeholder_host(settings.git.url),
