@@ -120,7 +120,7 @@ def test_nothing_of_the_sources_can_break_the_page() -> None:
     gap = "a | b <script> *c* _d_ snake_case [x](y) `k|l <m>`\n# no heading"
     shown = text(small_plan(known_gaps=(gap,), inputs={"a|b": "c|d\ne"}))
     assert "- a \\| b \\<script> \\*c\\* \\_d\\_ snake_case \\[x](y) `k\\|l <m>` # no heading\n" in shown
-    assert "| a\\|b (input) | c\\|d e |" in shown
+    assert '| a\\|b (input) | `"c\\|d\\ne"` |' in shown
     rows = [line for line in shown.splitlines() if line.startswith("|")]
     for row in rows:
         cells = re.sub(r"\\\|", "", row).count("|")
