@@ -61,6 +61,7 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
     brought = _brought(recipe, facts, collector)
     provided = {(api.group, api.kind) for api in recipe.cluster_provides}
     result: dict[tuple[str, Piece, str], ApiEdge] = {}
+    missing: dict[tuple[str, str, str], list[Use]] = {}
     unasked: dict[str, tuple[str, Crd, list[Use]]] = {}
     for use in _uses(recipe, rendered, facts):
         if use.group in BUILT_IN_GROUPS:
@@ -68,12 +69,7 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
         providers = brought.get((use.group, use.kind), {})
         if not providers:
             if (use.group, use.kind) not in provided:
-                collector.error(
-                    "BC3003",
-                    f"nothing brings the API {use.group}/{use.kind} that {use.what} of `{use.component}` uses",
-                    use.origin,
-                    fix=_who_could(recipe, use.group, use.kind),
-                )
+                missing.setdefault((use.component, use.group, use.kind), []).append(use)
             continue
         provider = _provider(use, providers)
         crd = providers[provider]
@@ -96,6 +92,8 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
         result.setdefault(
             (use.component, use.piece, crd.name), ApiEdge(use.component, use.piece, provider, piece, crd, reason)
         )
+    for uses in missing.values():
+        _report_missing(recipe, uses, collector)
     for provider, crd, uses in unasked.values():
         _report_unasked(rendered, provider, crd, uses, collector)
     return tuple(result.values())
@@ -246,10 +244,25 @@ def _brings(provider: str, crd: Crd) -> str:
     return f"a CRD that {provider} creates at run time" + (f" after {crd.after_kind}" if crd.after_kind else "")
 
 
-def _who_could(recipe: Recipe, group: str, kind: str) -> str:
-    for component in recipe.components.values():
-        if any((crd.group, crd.kind) == (group, kind) for crd in component.component.crds):
-            if not component.enabled:
-                return f"component `{component.name}` brings it, but is disabled"
-            return f"component `{component.name}` brings it only under a condition that does not hold here"
-    return "add the component that brings it, or list it in the recipe's `clusterProvides`"
+def _report_missing(recipe: Recipe, uses: list[Use], collector: Collector) -> None:
+    """One finding for all objects of a component that use an API which nothing brings."""
+    use = uses[0]
+    what = f"{use.what} of `{use.component}` uses"
+    if len(uses) > 1:
+        what = f"{use.what} and {len(uses) - 1} more of `{use.component}` use"
+    message = f"nothing brings the API {use.group}/{use.kind} that {what}"
+    fix = "add the component that brings it, or list it in the recipe's `clusterProvides`"
+    could = [
+        component
+        for component in recipe.components.values()
+        if any((crd.group, crd.kind) == (use.group, use.kind) for crd in component.component.crds)
+    ]
+    notes: list[tuple[Origin, str]] = []
+    off = [component for component in could if not component.enabled]
+    if off:
+        message = f"`{off[0].name}` is disabled: {message}"
+        notes = [(component.disabled_by or component.brought_by, "it is disabled here") for component in off]
+        fix = f"enable `{off[0].name}`, or disable `{use.component}` as well"
+    elif could:
+        fix = f"component `{could[0].name}` brings it only under a condition that does not hold here"
+    collector.error("BC3003", message, use.origin, fix=fix, notes=notes)
