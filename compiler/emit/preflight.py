@@ -21,6 +21,7 @@ def emit(plan: Plan) -> Files:
             empty_pool="warning" if plan.settings.gates.min_nodes == 0 else "error",
             releases=shell.script((shell.words([f"{r.namespace}/{r.id}"]) for r in plan.releases), 2),
             applications=shell.script((shell.words([name]) for name in applications), 2),
+            helm_releases=shell.script((shell.words([f"{prefix}-{r.id}"]) for r in plan.releases), 2),
             checks=shell.body(_line(check, own) for check in plan.preflight),
         )
     }

@@ -177,8 +177,11 @@ def _get(store: Store, words: list[str], options: dict[str, str]) -> str:
 
 def _selected(item: dict[str, Any], selector: str) -> bool:
     labels = item["metadata"].get("labels", {})
-    for part in filter(None, selector.split(",")):
-        if "!=" in part:
+    for part in filter(None, re.split(r",(?![^(]*\))", selector)):
+        if " in (" in part:
+            key, _, values = part.rstrip(")").partition(" in (")
+            good = labels.get(key) in values.split(",")
+        elif "!=" in part:
             key, _, value = part.partition("!=")
             good = labels.get(key) != value
         elif "=" in part:

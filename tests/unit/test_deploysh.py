@@ -381,7 +381,7 @@ def test_tries_end(cluster: Cluster, bundle: Path):
     ("status", "reason"), [("pending-install", "left pending-install"), ("failed", "its first installation failed")]
 )
 def test_first_installation_that_was_cut_short(cluster: Cluster, bundle: Path, status: str, reason: str):
-    cluster.record("cert-manager", "cert-manager", 1, status, content=content("cert-manager"))
+    cluster.record("cert-manager", "cert-manager", 1, status, bundle="demo", content=content("cert-manager"))
     ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager")
     assert ran.status == 0, ran.said
     assert f"cert-manager: {reason}" in ran.said
@@ -391,9 +391,11 @@ def test_first_installation_that_was_cut_short(cluster: Cluster, bundle: Path, s
 
 
 def test_upgrade_that_was_cut_short(cluster: Cluster, bundle: Path):
-    cluster.record("cert-manager", "cert-manager", 9, "superseded", content="00000000")
-    cluster.record("cert-manager", "cert-manager", 10, "deployed", content="00000001")
-    cluster.record("cert-manager", "cert-manager", 11, "pending-upgrade", content=content("cert-manager"))
+    cluster.record("cert-manager", "cert-manager", 9, "superseded", bundle="demo", content="00000000")
+    cluster.record("cert-manager", "cert-manager", 10, "deployed", bundle="demo", content="00000001")
+    cluster.record(
+        "cert-manager", "cert-manager", 11, "pending-upgrade", bundle="demo", content=content("cert-manager")
+    )
     ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager")
     assert ran.status == 0, ran.said
     assert ["helm", "rollback", "cert-manager", "10", "--namespace", "cert-manager", "--no-hooks"] in ran.calls
@@ -403,21 +405,22 @@ def test_upgrade_that_was_cut_short(cluster: Cluster, bundle: Path):
 
 def test_later_failure_is_simply_upgraded(cluster: Cluster, bundle: Path):
     """The label of a failed revision says what was tried, not what is there."""
-    cluster.record("cert-manager", "cert-manager", 1, "deployed", content="00000001")
-    cluster.record("cert-manager", "cert-manager", 2, "failed", content=content("cert-manager"))
+    cluster.record("cert-manager", "cert-manager", 1, "deployed", bundle="demo", content="00000001")
+    cluster.record("cert-manager", "cert-manager", 2, "failed", bundle="demo", content=content("cert-manager"))
     ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager")
     assert (ran.status, ran.helm("upgrade")) == (0, ["cert-manager"])
     assert not any(c[1] in ("delete", "rollback") for c in ran.calls)
 
 
 def test_revisions_are_compared_as_numbers(cluster: Cluster, bundle: Path):
-    cluster.record("cert-manager", "cert-manager", 9, "superseded", content="00000000")
-    cluster.record("cert-manager", "cert-manager", 10, "deployed", content=content("cert-manager"))
+    cluster.record("cert-manager", "cert-manager", 9, "superseded", bundle="demo", content="00000000")
+    labels = {"bundle": "demo", "content": content("cert-manager"), "teardown": "keep"}
+    cluster.record("cert-manager", "cert-manager", 10, "deployed", **labels)
     assert cluster.run(bundle / "deploy.sh", "--only", "cert-manager").helm("upgrade") == []
 
 
 def test_release_that_is_being_removed_stops(cluster: Cluster, bundle: Path):
-    cluster.record("cert-manager", "cert-manager", 1, "uninstalling")
+    cluster.record("cert-manager", "cert-manager", 1, "uninstalling", bundle="demo")
     ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager")
     assert ran.status == 1
     assert "finish that first: ./undeploy.sh --only cert-manager" in ran.said
@@ -854,6 +857,22 @@ def test_removal_wrong_usage(cluster: Cluster, bundle: Path, arguments: list[str
 def test_removal_of_one_component(cluster: Cluster, bundle: Path):
     settled(cluster, bundle)
     assert remove(cluster, bundle, "--only", "gpu-operator").helm("uninstall") == ["gpu-operator", "gpu-operator-pre"]
+
+
+@pytest.mark.parametrize(("labels", "owner"), [({}, "no bundle"), ({"bundle": "other"}, "the bundle other")])
+def test_removal_spares_what_the_bundle_did_not_install(
+    cluster: Cluster, bundle: Path, labels: dict[str, str], owner: str
+):
+    settled(cluster, bundle)
+    cluster.record("kai-scheduler", "kai-scheduler", 1, "deployed", **labels)
+    ran = remove(cluster, bundle, "--purge")
+    assert (ran.status, ran.changes()) == (1, [])
+    assert "kai-scheduler/kai-scheduler" in ran.said
+    ran = remove(cluster, bundle)
+    assert ran.status == 1
+    assert ran.helm("uninstall") == [name for name in ORDER[:0:-1] if name != "kai-scheduler"]
+    assert f"kai-scheduler: stays (--force-foreign removes it), since it is of {owner}" in ran.said
+    assert remove(cluster, bundle, "--force-foreign").helm("uninstall") == ["kai-scheduler"]
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

@@ -315,6 +315,8 @@ SINGLETON = need(
         ({"annotations": {"argocd.argoproj.io/tracking-id": "demo-gpu-operator:nvidia.com/ClusterPolicy:/x"}}, 0),
         ({"annotations": {"argocd.argoproj.io/tracking-id": "other-gpu-operator:nvidia.com/ClusterPolicy:/x"}}, 4),
         ({"labels": {"app.kubernetes.io/instance": "demo-gpu-operator"}}, 0),
+        ({"labels": {"helm.toolkit.fluxcd.io/name": "demo-gpu-operator"}}, 0),
+        ({"labels": {"helm.toolkit.fluxcd.io/name": "other-gpu-operator"}}, 4),
         ({"labels": {"app.kubernetes.io/instance": "gpu-operator"}}, 4),
     ],
 )
@@ -325,6 +327,50 @@ def test_foreign_singleton(cluster: Cluster, tmp_path: Path, metadata: dict[str,
     ran = look(cluster, tmp_path, SINGLETON)
     assert ran.status == status
     assert ("there is another one: nic-cluster-policy" in ran.said) is bool(status)
+
+
+FLUX = "helmreleases.helm.toolkit.fluxcd.io"
+BY_HELM = {"meta.helm.sh/release-name": "gpu-operator", "meta.helm.sh/release-namespace": "gpu-operator"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "flux", "status"),
+    [
+        ({"bundle": "demo"}, "", 0),
+        ({"bundle": "other"}, "demo", 4),  # whoever adopted it last
+        ({}, "", 4),  # helm install
+        ({}, "other", 4),
+        ({}, "demo", 0),
+    ],
+)
+def test_owner_of_a_release_with_a_name_of_ours(
+    cluster: Cluster, tmp_path: Path, labels: dict[str, str], flux: str, status: int
+):
+    cluster.put(CRDS, crd(POLICIES, kind="NicClusterPolicy"))
+    cluster.put(POLICIES, {"metadata": {"name": "nic-cluster-policy", "annotations": BY_HELM}})
+    cluster.record("gpu-operator", "gpu-operator", 9, "failed")
+    cluster.record("gpu-operator", "gpu-operator", 10, "deployed", **labels)
+    cluster.record("gpu-operator", "elsewhere", 3, "deployed")
+    if flux:
+        cluster.put(CRDS, crd(FLUX, kind="HelmRelease"))
+        spec = {"storageNamespace": "gpu-operator", "releaseName": "gpu-operator"}
+        metadata = {"name": "x", "namespace": "flux-system", "labels": {"bundlec.dev/bundle": flux}}
+        cluster.put(FLUX, {"metadata": metadata, "spec": spec})
+    ran = look(cluster, tmp_path, SINGLETON)
+    owner = "the bundle other" if labels else "somebody else"
+    said = [
+        f"the Helm release gpu-operator/gpu-operator is installed by {owner}\n",
+        "helm uninstall gpu-operator -n gpu-operator",
+        "there is another one: nic-cluster-policy",
+    ]
+    assert (ran.status, [part in ran.said for part in said]) == (status, [bool(status)] * 3), ran.said
+
+
+def test_owners_of_releases_that_may_not_be_read(cluster: Cluster, tmp_path: Path):
+    cluster.change(denied=["secrets"])
+    ran = look(cluster, tmp_path)
+    assert ran.status == 0
+    assert verdicts(ran)[0].startswith("--    owners of Helm releases: Error from server (Forbidden)")
 
 
 def test_singleton_of_a_kind_that_others_use(cluster: Cluster, tmp_path: Path):
