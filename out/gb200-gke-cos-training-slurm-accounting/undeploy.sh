@@ -76,14 +76,8 @@ NAMESPACES=(
 )
 CRDS=(
   accountings.slinky.slurm.net
-  alertmanagerconfigs.monitoring.coreos.com
-  alertmanagers.monitoring.coreos.com
   backups.k8s.mariadb.com
   bindrequests.scheduling.run.ai
-  certificaterequests.cert-manager.io
-  certificates.cert-manager.io
-  challenges.acme.cert-manager.io
-  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
@@ -91,12 +85,9 @@ CRDS=(
   connections.k8s.mariadb.com
   controllers.slinky.slurm.net
   databases.k8s.mariadb.com
-  deploymentpolicies.nodewright.nvidia.com
-  deploymentpolicies.skyhook.nvidia.com
   externalmariadbs.k8s.mariadb.com
   gpuclusters.nvidia.com
   grants.k8s.mariadb.com
-  issuers.cert-manager.io
   loginsets.slinky.slurm.net
   mariadbs.k8s.mariadb.com
   maxscales.k8s.mariadb.com
@@ -105,25 +96,14 @@ CRDS=(
   nodefeatures.nfd.k8s-sigs.io
   noderesourcetopologies.topology.node.k8s.io
   nodesets.slinky.slurm.net
-  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
-  orders.acme.cert-manager.io
   physicalbackups.k8s.mariadb.com
   podgroups.scheduling.run.ai
-  podmonitors.monitoring.coreos.com
-  probes.monitoring.coreos.com
-  prometheusagents.monitoring.coreos.com
-  prometheuses.monitoring.coreos.com
-  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
   restapis.slinky.slurm.net
   restores.k8s.mariadb.com
   schedulingshards.kai.scheduler
-  scrapeconfigs.monitoring.coreos.com
-  servicemonitors.monitoring.coreos.com
-  skyhooks.skyhook.nvidia.com
   sqljobs.k8s.mariadb.com
-  thanosrulers.monitoring.coreos.com
   tokens.slinky.slurm.net
   topologies.kai.scheduler
   users.k8s.mariadb.com
@@ -140,17 +120,19 @@ run again at any time.
   --only NAME      only this component or release; may be repeated
   --dry-run        tell what would be removed; change nothing
   --purge          then remove the CRDs of the bundle, with EVERY object of them in the cluster, and its namespaces
+  --force-foreign  remove releases of these names that this bundle did not install, too (they stay otherwise)
   --yes            do not ask
   --context NAME   context of the kubeconfig
   --help           this text
 
 Environment: KUBECONFIG, KUBE_CONTEXT, HELM_DRIVER, GATE_TIMEOUT_SCALE, GATE_POLL; as for deploy.sh.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not come in time, 130 interrupted.
+Exit status: 0 done, 1 failed, or releases of others stay, 2 wrong usage, 3 what a removal waits for did not come in time, 130 interrupted.
 END
 }
 
-DRY_RUN='' PURGE='' YES='' LEFT=''
+DRY_RUN='' PURGE='' YES='' LEFT='' FORCE_FOREIGN='' STAYED=0
+declare -A FOREIGN=() # NAMESPACE/ID -> whose it is
 ACTION=''
 
 remove() { "${ACTION}_release" "$@"; }
@@ -163,6 +145,11 @@ remove_release() { # ID COMPONENT NAMESPACE TIMEOUT TEARDOWN
   read_state "$id" "$namespace"
   if [[ -z $STATUS ]]; then
     say "[$STEP/$TOTAL] $id: not installed"
+    return 0
+  fi
+  if [[ -n ${FOREIGN[$namespace/$id]-} ]]; then
+    say "[$STEP/$TOTAL] $id: stays (--force-foreign removes it), since it is of ${FOREIGN[$namespace/$id]}"
+    STAYED=$((STAYED + 1))
     return 0
   fi
   if [[ $teardown == keep && -z $PURGE ]]; then
@@ -183,9 +170,23 @@ remove_release() { # ID COMPONENT NAMESPACE TIMEOUT TEARDOWN
   helm_uninstall "$id" "$namespace" "$timeout" || stop "$id" 1
 }
 
+# find_foreign: fills FOREIGN. What Flux installed carries no label of this bundle either, and Flux would bring it back.
+find_foreign() {
+  local rows name bundle id wanted=()
+  [[ -z $FORCE_FOREIGN ]] || return 0
+  for id in "${IDS[@]}"; do wanted+=("${NAMESPACE_OF[$id]}/$id"); done
+  rows=$(foreign_releases "$BUNDLE" "${wanted[@]}") || die "the releases cannot be read: $(one_line "$rows")"
+  while read -r name bundle; do
+    [[ -z $name ]] || FOREIGN[$name]=${bundle:+the bundle }${bundle:-no bundle; was it made by hand, or by Flux (flux/remove.sh)?}
+  done <<<"$rows"
+  if [[ -n $PURGE ]] && ((${#FOREIGN[@]})); then
+    die "--purge would take the CRDs and namespaces of releases that this bundle did not install: ${!FOREIGN[*]}"
+  fi
+}
+
 stop() { # ID STATUS
   stuck_objects
-  say "error: stopped at $1; once that is settled: ./undeploy.sh${KUBE_CONTEXT:+ --context $KUBE_CONTEXT}${PURGE:+ --purge}"
+  say "error: stopped at $1; once that is settled: ./undeploy.sh${KUBE_CONTEXT:+ --context $KUBE_CONTEXT}${PURGE:+ --purge}${FORCE_FOREIGN:+ --force-foreign}"
   exit "$2"
 }
 
@@ -238,6 +239,7 @@ main() {
       --context=*) take_value "$1"; KUBE_CONTEXT=$VALUE ;;
       --dry-run) DRY_RUN=yes ;;
       --purge) PURGE=yes ;;
+      --force-foreign) FORCE_FOREIGN=yes ;;
       --yes) YES=yes ;;
       -h | --help) usage; exit 0 ;;
       *) usage_error "unknown argument '$1'" ;;
@@ -249,16 +251,18 @@ main() {
   check_selection
   check_tools
   say "bundle $BUNDLE, context ${KUBE_CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
+  find_foreign
   GATE_TEARDOWN=yes
   if [[ -n $DRY_RUN ]]; then GATE_MODE='peek'; else confirm; fi
   ACTION=remove
   removals
   if [[ -n $DRY_RUN ]]; then
     say "dry run: nothing was changed${PURGE:+; then the CRDs ${CRDS[*]-} and the namespaces ${NAMESPACES[*]-}}"
-    exit 0
+    exit $((STAYED > 0))
   fi
   [[ -z $PURGE ]] || purge
   say "done${LEFT:+; $LEFT releases with CRDs stay}"
+  ((STAYED == 0)) || die "$STAYED releases of these names stay: this bundle did not install them"
 }
 
 main "$@"

@@ -42,6 +42,23 @@ APPLICATIONS=( # its names under Argo CD
   gkt-nvsentinel
   gkt-prometheus-adapter
 )
+HELMRELEASES=( # its names under Flux
+  gkt-cert-manager
+  gkt-gcp-driver-installer
+  gkt-gke-gb200-rdma
+  gkt-nfd
+  gkt-nodewright-operator
+  gkt-nodewright-customizations
+  gkt-prometheus-operator-crds
+  gkt-kube-prometheus-stack
+  gkt-gpu-operator-pre
+  gkt-gpu-operator
+  gkt-k8s-ephemeral-storage-metrics
+  gkt-kai-scheduler
+  gkt-nvidia-dra-driver-gpu
+  gkt-nvsentinel
+  gkt-prometheus-adapter
+)
 
 # need_KIND NAME SEVERITY TEXT ...; TEXT says what to do when it does not hold
 checks() {
@@ -77,6 +94,7 @@ END
 }
 
 REFUSED=0 WARNED=0
+FOREIGN=() # namespace/name of releases that have the names of ours and are somebody else's
 NODE_ROWS='' # name, OS image and kernel of the nodes, a line each
 
 passed() { say "  ok    $1"; }
@@ -204,20 +222,42 @@ need_check() { # NAME SEVERITY TEXT KIND ARGUMENT...
   fi
 }
 
+# Releases under the names of ours that another bundle, or a person, installed. What Flux installs carries no label of this
+# bundle, but its HelmRelease does; Argo CD makes no releases.
+check_releases() {
+  local rows name bundle flux='' asked=''
+  ((${#RELEASES[@]})) || return 0
+  rows=$(foreign_releases "$BUNDLE" "${RELEASES[@]}") || { not_checked "owners of Helm releases: $(one_line "$rows")"; return; }
+  while read -r name bundle; do
+    [[ -n $name ]] || continue
+    if [[ -z $bundle && -z $asked ]]; then
+      asked=yes
+      flux=$(look get helmreleases.helm.toolkit.fluxcd.io --all-namespaces -l "bundlec.dev/bundle=$BUNDLE" -o \
+        'jsonpath={range .items[*]}{.spec.storageNamespace}/{.spec.releaseName}{"\n"}{end}') || flux=''
+    fi
+    if [[ -z $bundle && $'\n'$flux$'\n' == *$'\n'"$name"$'\n'* ]]; then continue; fi
+    FOREIGN+=("$name")
+    refuse error "the Helm release $name is installed by ${bundle:+the bundle }${bundle:-somebody else}" \
+      "remove it (helm uninstall ${name#*/} -n ${name%%/*}) or leave its component out; ./deploy.sh --skip-preflight takes it over"
+  done <<<"$rows"
+}
+
 # need_singleton NAME SEVERITY TEXT GROUP KIND [OBJECT]: no object of a kind that may exist once only belongs to somebody
 # else; of a kind that others have objects of, too, the one called OBJECT.
 need_singleton() {
-  local seen line name bundle release application foreign=()
-  if ! seen=$(look get "$5${4:+.$4}" --all-namespaces -o 'jsonpath={range .items[*]}{.metadata.name}|{.metadata.labels.bundlec\.dev/bundle}|{.metadata.annotations.meta\.helm\.sh/release-namespace}/{.metadata.annotations.meta\.helm\.sh/release-name}|{.metadata.annotations.argocd\.argoproj\.io/tracking-id}|{.metadata.labels.app\.kubernetes\.io/instance}{"\n"}{end}'); then
+  local seen line name bundle release application flux foreign=()
+  if ! seen=$(look get "$5${4:+.$4}" --all-namespaces -o 'jsonpath={range .items[*]}{.metadata.name}|{.metadata.labels.bundlec\.dev/bundle}|{.metadata.annotations.meta\.helm\.sh/release-namespace}/{.metadata.annotations.meta\.helm\.sh/release-name}|{.metadata.annotations.argocd\.argoproj\.io/tracking-id}|{.metadata.labels.helm\.toolkit\.fluxcd\.io/name}|{.metadata.labels.app\.kubernetes\.io/instance}{"\n"}{end}'); then
     case $seen in
       *"doesn't have a resource type"* | *'could not find the requested resource'*) passed "$1: none yet" ;;
       *) not_checked "$1: $(one_line "$seen")" ;;
     esac
     return 0
   fi
-  while IFS='|' read -r name bundle release application line; do
+  while IFS='|' read -r name bundle release application flux line; do
     [[ -n $name && ( -z ${6-} || $name == "$6" ) ]] || continue
-    if [[ $bundle == "$BUNDLE" ]] || among "$release" "${RELEASES[@]}" \
+    if among "$release" ${FOREIGN[@]+"${FOREIGN[@]}"}; then
+      : # refused as a release, too
+    elif [[ $bundle == "$BUNDLE" ]] || among "$release" "${RELEASES[@]}" || among "$flux" "${HELMRELEASES[@]}" \
       || among "${application%%:*}" "${APPLICATIONS[@]}" || among "$line" "${APPLICATIONS[@]}"; then
       continue
     fi
@@ -331,6 +371,7 @@ main() {
   NODE_ROWS=$(look get nodes ${NODES:+-l "$NODES"} \
     -o 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.nodeInfo.osImage}{"\t"}{.status.nodeInfo.kernelVersion}{"\n"}{end}') \
     || { say "error: the nodes cannot be read: $(one_line "$NODE_ROWS")"; exit 1; }
+  check_releases
   checks
   if ((REFUSED)); then
     say "preflight: $REFUSED to settle first, $WARNED warnings"

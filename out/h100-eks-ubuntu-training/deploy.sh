@@ -14,7 +14,8 @@ source "$BUNDLE_DIR/lib/releases.sh"
 # In order of deployment. A gate (lib/gate) stands in front of the release it holds back.
 #   release ID COMPONENT NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART [OPTION...]
 # CONTENT changes when the release does; WAIT is none, workloads or jobs (and workloads); TEARDOWN is what --prune does once
-# the bundle no longer holds it: first, remove, last, or keep (it carries CRDs).
+# the bundle no longer holds it: first, remove, last; keep: nothing, it carries CRDs; wait: nothing, its removal has
+# conditions that only the undeploy.sh of a bundle that holds it knows.
 # shellcheck disable=SC2016,SC1003 # words of the recipe, taken literally
 releases() {
   release aws-ebs-csi-driver aws-ebs-csi-driver kube-system 6b2fd779 900 jobs remove aws-ebs-csi-driver --repo https://kubernetes-sigs.github.io/aws-ebs-csi-driver --version 2.59.0
@@ -33,7 +34,7 @@ releases() {
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
   release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 19cc13e5 2700 jobs remove oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 19cc13e5 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel 56e67aee 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   release prometheus-adapter prometheus-adapter monitoring 611ea77b 900 jobs remove prometheus-adapter --repo https://prometheus-community.github.io/helm-charts --version 5.3.0
@@ -116,9 +117,10 @@ Not to be run twice at the same time.
   --only NAME        only this component or release; may be repeated
   --from NAME        only this component or release and what comes after it
   --dry-run          tell what would be done; change nothing
-  --health           look at the health checks once; change nothing
+  --health           look at the health checks once; change nothing. Goes with --only, not with --from, --prune, --force
   --force            upgrade releases whose content is unchanged, too
-  --prune            remove releases of an earlier state of this bundle that it no longer holds (they are listed otherwise)
+  --prune            remove releases of an earlier state of this bundle that it no longer holds (they are listed otherwise);
+                     none when the removal of one of them waits for the cluster: that takes the undeploy.sh of that state
   --context NAME     context of the kubeconfig
   --skip-preflight   do not run preflight.sh first
   --skip-checksums   do not compare the files with checksums.txt first
@@ -159,7 +161,8 @@ deploy_release() { # ID COMPONENT NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART 
   selected "$id" || return 0
   STEP=$((STEP + 1))
   read_state "$id" "$namespace"
-  if [[ $STATUS == deployed && $CONTENT == "$content" && -z $FORCE ]]; then
+  # An upgrade that only changes the label TEARDOWN is one: a later --prune goes by it.
+  if [[ $STATUS == deployed && $CONTENT == "$content" && $TEARDOWN == "$7" && -z $FORCE ]]; then
     say "[$STEP/$TOTAL] $id: unchanged"
     UNCHANGED=$((UNCHANGED + 1))
     return 0
@@ -193,7 +196,7 @@ healthy() { # COMPONENT COMMAND...
 
 # Releases with this bundle's label that it no longer holds: our own objects first, then charts, the newest first.
 prune() {
-  local rows name namespace teardown id
+  local rows name namespace teardown id left=() waits=()
   rows=$(look get "$(helm_storage)" --all-namespaces -l "owner=helm,bundlec.dev/bundle=$BUNDLE,status!=superseded" -o \
     'jsonpath={range .items[*]}{.metadata.creationTimestamp} {.metadata.namespace} {.metadata.labels.name} {.metadata.labels.bundlec\.dev/teardown}{"\n"}{end}') || {
     say "earlier releases cannot be listed: $(one_line "$rows")"
@@ -208,13 +211,28 @@ prune() {
     done
     if [[ $teardown == keep ]]; then
       say "no longer in this bundle: $namespace/$name; it carries CRDs, so removing it deletes every object of them: helm uninstall $name -n $namespace"
-    elif [[ -z $PRUNE || -n $DRY_RUN ]]; then
+      continue
+    fi
+    left+=("$namespace $name")
+    [[ $teardown != wait ]] || waits+=("$name")
+  done <<<"$rows"
+  # What waits needs its dependants gone first and its providers there: which those are only its own bundle knows.
+  if ((${#waits[@]})); then
+    for id in "${left[@]}"; do say "no longer in this bundle: ${id/ //}"; done
+    say "  the removal of ${waits[*]} has to wait for the cluster, and this bundle no longer knows for what: check out the last"
+    say "  revision of this folder that held it (git log -- bundle.yaml), and run there: ./undeploy.sh$(printf ' --only %s' "${left[@]##* }")"
+    if [[ -n $PRUNE && -z $DRY_RUN ]]; then die '--prune removed nothing'; fi
+    return 0
+  fi
+  for id in ${left[@]+"${left[@]}"}; do
+    read -r namespace name <<<"$id"
+    if [[ -z $PRUNE || -n $DRY_RUN ]]; then
       say "no longer in this bundle: $namespace/$name (./deploy.sh --prune removes it)"
     else
       say "no longer in this bundle: $namespace/$name: removing"
       helm_uninstall "$name" "$namespace" 900 || die "$name: not removed"
     fi
-  done <<<"$rows"
+  done
 }
 
 main() {
@@ -240,6 +258,7 @@ main() {
     esac
     shift
   done
+  if [[ -n $HEALTH && -n $FROM$PRUNE$FORCE ]]; then usage_error '--health goes with --only, not with --from, --prune or --force'; fi
   if [[ -n $PRUNE ]] && [[ -n $FROM || ${#ONLY[@]} -gt 0 ]]; then usage_error '--prune goes with a whole run only'; fi
   read_table releases
   check_selection

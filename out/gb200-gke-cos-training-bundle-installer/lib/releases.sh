@@ -136,16 +136,16 @@ check_files() {
 
 # --- state -----------------------------------------------------------------------------------------------------------
 
-REVISION='' STATUS='' CONTENT='' # of the newest revision; empty when there is none
-DEPLOYED=''                      # the newest revision that is deployed
+REVISION='' STATUS='' CONTENT='' TEARDOWN='' # of the newest revision; empty when there is none
+DEPLOYED=''                                  # the newest revision that is deployed
 
 read_state() { # ID NAMESPACE
   local rows revision status content
-  REVISION='' STATUS='' CONTENT='' DEPLOYED=''
+  REVISION='' STATUS='' CONTENT='' TEARDOWN='' DEPLOYED=''
   rows=$(release_rows "$1" "$2") || die "$1: its state cannot be read: $(one_line "$rows")"
   while read -r revision status content; do
     [[ -n $revision ]] || continue
-    REVISION=$revision STATUS=$status CONTENT=$content
+    REVISION=$revision STATUS=$status CONTENT=${content%|*} TEARDOWN=${content#*|}
     [[ $status != deployed ]] || DEPLOYED=$revision
   done <<<"$rows"
 }

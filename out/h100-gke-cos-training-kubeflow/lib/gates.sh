@@ -273,9 +273,15 @@ gate_check() { # KIND ID TIMEOUT ON_TIMEOUT SCOPE ARGUMENT...
   done
 }
 
-scaled() { # SECONDS
+# scaled SECONDS: the deadline as GATE_TIMEOUT_SCALE has it; 2 when that or GATE_POLL is no number.
+scaled() {
   if [[ ! $GATE_TIMEOUT_SCALE =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
     say "GATE_TIMEOUT_SCALE is '$GATE_TIMEOUT_SCALE', wants a number such as 2 or 0.5"
+    return 2
+  fi
+  # What `sleep` refuses, or does not sleep for, would have a loop ask the API server without a pause.
+  if [[ ! $GATE_POLL =~ ^[0-9]+(\.[0-9]+)?$ || ! $GATE_POLL =~ [1-9] ]]; then
+    say "GATE_POLL is '$GATE_POLL', wants a number of seconds above 0"
     return 2
   fi
   LC_ALL=C awk -v seconds="$1" -v scale="$GATE_TIMEOUT_SCALE" 'BEGIN { printf "%d\n", seconds * scale }'
@@ -287,11 +293,11 @@ one_line() {
   printf '%s' "$text"
 }
 
-# release_rows NAME NAMESPACE: `REVISION STATUS CONTENT` of the stored revisions of a Helm release, oldest first; without
+# release_rows NAME NAMESPACE: `REVISION STATUS CONTENT|TEARDOWN` of the stored revisions of a Helm release, oldest first; without
 # those that a later one replaced, since kubectl loads what it lists, charts included.
 release_rows() {
   look get "$(helm_storage)" -n "$2" -l "owner=helm,name=$1,status!=superseded" -o \
-    'jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.labels.status} {.metadata.labels.bundlec\.dev/content}{"\n"}{end}' \
+    'jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.labels.status} {.metadata.labels.bundlec\.dev/content}|{.metadata.labels.bundlec\.dev/teardown}{"\n"}{end}' \
     | LC_ALL=C sort -n
 }
 
@@ -299,6 +305,20 @@ release_exists() { # NAME NAMESPACE: whether some revision is deployed
   local rows
   rows=$(release_rows "$1" "$2") || return 1
   [[ $rows =~ (^|$'\n')[0-9]+\ deployed\  ]]
+}
+
+# foreign_releases BUNDLE NAMESPACE/NAME...: those of the Helm releases that are in the cluster and whose newest record does
+# not carry the label of the bundle, a line each: NAMESPACE/NAME, and the bundle that it carries, if any.
+foreign_releases() {
+  local rows name called='' bundle=$1
+  shift
+  for name in "$@"; do called+=,${name##*/}; done
+  rows=$(look get "$(helm_storage)" --all-namespaces -l "owner=helm,status!=superseded,status!=uninstalled,name in (${called#,})" -o \
+    'jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.namespace}/{.metadata.labels.name} {.metadata.labels.bundlec\.dev/bundle}{"\n"}{end}') \
+    || { echo "$rows"; return 1; }
+  LC_ALL=C sort -rn <<<"$rows" | LC_ALL=C awk -v own="$bundle" -v wanted="$*" '
+    BEGIN { total = split(wanted, list, " "); for (i = 1; i <= total; i++) want[list[i]] = 1 }
+    ($2 in want) && !seen[$2]++ && $3 != own { print $2, $3 }'
 }
 
 helm_storage() {
