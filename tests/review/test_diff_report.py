@@ -272,3 +272,25 @@ def test_a_risk_names_its_component_even_where_a_namespace_has_the_same_name():
     moved = Risk("second-copy", "high", "x", "moves from namespace x to y")
     assert tell.risk(moved) == "`x`: moves from namespace x to y"
     assert tell.risk(Risk("gate-added", "low", "x", "a new gate holds back x")) == "a new gate holds back x"
+
+
+def test_every_edited_line_of_a_manifest_is_a_cause(tmp_path: Path):
+    path = "components/beta/manifests/widget.yaml"
+    two = "---\napiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: two\nspec:\n  size: 1\n"
+    found = repository(tmp_path, {path: lambda text: text + two})
+    found.write(
+        {
+            path: lambda text: (
+                "# A comment.\n"
+                + text.replace("name: one", "name: one\n  labels: {a: b}")
+                .replace("size: 3", "size: 4")
+                .replace("size: 1", "size: 2")
+            )
+        }
+    )
+    objects = found.json()["bundles"][0]["components"][0]["objects"]
+    lines = {o["name"]: [o["at"]["line"], *(p["line"] for p in o.get("alsoAt", ()))] for o in objects}
+    assert lines == {"one": [6, 8], "two": [15]}
+    assert f"changed: Widget beta-system/one  [{path}:6, 8]" in found.diff().out
+    causes = found.json()["causes"]
+    assert [(c["at"]["line"], c["changes"]) for c in causes] == [(n, {"object": 1}) for n in (6, 8, 15)]

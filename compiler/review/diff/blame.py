@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,26 +37,54 @@ class Blame:
             return self._entry(change, after[-1], "head", new, change.new_at)
         return self._entry(change, before[-1], "base", old, change.old_at) if before else Entry(change)
 
-    def object(self, old: KubeObject | None, new: KubeObject | None) -> Place | None:
-        """The line of a manifest that changed, or the line that lists an unchanged manifest; None: values did it."""
-        for item in (new, old):
-            if item is not None and self.sources.edited(item.source):
-                return self.sources.first_edit(item.source)
+    def object(self, old: KubeObject | None, new: KubeObject | None) -> tuple[Place, ...]:
+        """The lines of a manifest that changed, or the line that lists an unchanged manifest; empty: values did it.
+
+        Of a file with several objects only the edits of this object's document, where it has any.
+        """
+        edits = tuple(p for i in (new, old) if i is not None for p in self.sources.edits(i.source))
+        if edits:
+            mine = [p for p in edits if self._inside(p, new if p.side == "head" else old)]
+            return tuple(dict.fromkeys(mine or edits))
         if old is not None and new is not None:
-            return None
+            return ()
         side_name: SideName = "base" if new is None else "head"
         snapshot = self.base if new is None else self.head
         item = new or old
         assert item is not None
         component = snapshot.components.get(item.component)
         if component is None or component.resolved is None:
-            return None
+            return ()
         folder = component.resolved.component.origin.document.file.rpartition("/")[0]
         for refs in component.resolved.manifests.values():
             for ref in refs:
                 if f"{folder}/{ref.file}" == item.source and self.sources.edited(ref.origin.document.file):
-                    return self.sources.place(ref.origin, side_name)
-        return None
+                    place = self.sources.place(ref.origin, side_name)
+                    return (place,) if place else ()
+        return ()
+
+    def line_of(self, old: KubeObject | None, new: KubeObject | None, words: Iterable[str]) -> Place | None:
+        """The edited line of a manifest that holds one of `words`, the first word that any line holds."""
+        item = new or old
+        side: SideName = "base" if new is None else "head"
+        assert item is not None
+        if not self.sources.edited(item.source):
+            return None
+        lines = [p for p in self.sources.lines(item.source, side) if self.sources.edited_line(p)]
+        lines = [p for p in lines if self._inside(p, item)] or lines
+        return next((p for word in words for p in lines if word in p.text and not p.text.startswith("#")), None)
+
+    def _inside(self, place: Place, item: KubeObject | None) -> bool:
+        """Whether a line is in the document of an object: from its `---` to the next."""
+        if item is None or place.file != item.source:
+            return False
+        ends = [p.line for p in self.sources.lines(place.file, place.side) if p.text.startswith("---")]
+        if not ends:
+            return True
+        first = max((n for n in ends if n <= place.line), default=0)
+        last = min((n for n in ends if n > place.line), default=len(self.sources.lines(place.file, place.side)) + 1)
+        text = [p.text for p in self.sources.lines(place.file, place.side)[first : last - 1]]
+        return any(f"kind: {item.kind}" in line for line in text) and any(_names(line, item.name) for line in text)
 
     def component(self, name: str, side: SideName) -> Place | None:
         """The line that brings a component (head: now; base: brought it), or that switches it off on the head."""
@@ -228,6 +257,11 @@ def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry,
 def _inside_list(component: ResolvedComponent | None, path: Path) -> bool:
     """Whether a path leads into a list, which layers set as a whole."""
     return component is not None and path not in component.trace
+
+
+def _names(line: str, name: str) -> bool:
+    """Whether a line of a manifest gives an object its name."""
+    return re.search(rf"\bname: *[\"']?{re.escape(name)}(?![\w.-])", line) is not None
 
 
 def _known(entry: TraceEntry, chain: Iterable[TraceEntry]) -> bool:

@@ -230,7 +230,8 @@ def _object(pair: Pair, base: Snapshot, head: Snapshot, blame: Blame) -> ObjectC
         return None
     if pair.old and pair.new and pair.old.component != pair.new.component and pair.status == "changed":
         found = replace(found, status="moved", was=f"component {pair.old.component}")
-    return replace(found, at=blame.object(pair.old, pair.new))
+    at, *more = blame.object(pair.old, pair.new) or (None,)
+    return replace(found, at=at, more=tuple(more))
 
 
 def _value_changes(before: ComponentView, after: ComponentView) -> tuple[Change, ...]:

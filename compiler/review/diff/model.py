@@ -51,11 +51,20 @@ class ObjectChange:
     noise: tuple[str, ...]
     was: str = ""  # where a moved or renamed object was
     at: Place | None = None
+    more: tuple[Place, ...] = ()  # further edited lines of the same file
 
     @property
     def title(self) -> str:
         """`Kind namespace/name`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    @property
+    def where(self) -> str:
+        """`file:line, line`: every line that caused it; empty when none is known."""
+        if self.at is None:
+            return ""
+        gone = " (went)" if self.at.side == "base" else ""
+        return f"{self.at}{gone}" + "".join(f", {p.line}{' (went)' if p.side == 'base' else ''}" for p in self.more)
 
 
 @dataclass(frozen=True)

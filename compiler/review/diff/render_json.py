@@ -122,6 +122,7 @@ def _object(item: ObjectChange) -> dict[str, Any]:
         "hunk": list(item.hunk),
         "folded": list(item.noise),
         **_optional("at", _place(item.at)),
+        **_optional("alsoAt", [_place(place) for place in item.more]),
     }
 
 

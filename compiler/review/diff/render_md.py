@@ -129,7 +129,7 @@ def _components(report: Report) -> Iterator[Piece]:
         yield from (Piece(heading, 4, "value", _entry(entry), fold) for entry in item.values)
         weight = 6 if item.status in {"changed", "renamed"} else 8
         for change in item.objects:
-            at = f" — {_code(str(change.at))}" if change.at else ""
+            at = f" — {_code(change.where)}" if change.where else ""
             text = f"- {_escape(tell.object_title(change))}{at}\n{_fence(change.hunk)}"
             inner = fold or ("objects" if weight == 8 else "")
             yield Piece(heading, weight, "object", text, inner)

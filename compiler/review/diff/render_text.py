@@ -116,7 +116,7 @@ def _component(item: ComponentDiff) -> Iterator[str]:
     for entry in item.values:
         yield from _entry(entry)
     for change in item.objects:
-        yield tell.object_title(change) + (f"  [{change.at}]" if change.at else "")
+        yield tell.object_title(change) + (f"  [{change.where}]" if change.where else "")
         yield from (f"  {line}" for line in change.hunk)
     if item.noise:
         yield tell.noise(item.noise)

@@ -109,7 +109,8 @@ def _effects(bundle: BundleDiff) -> Iterator[tuple[Place | None, str, Any, str]]
         if component.status in {"added", "removed"}:
             continue
         for item in component.objects:
-            yield item.at, "object", item.title, component.name
+            for place in (item.at, *item.more):
+                yield place, "object", item.title, component.name
     for entry in bundle.fields:
         yield entry.at, "setting" if entry.change.path.startswith("settings.") else "field", entry.change.path, ""
     for order in bundle.order:

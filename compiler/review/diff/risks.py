@@ -123,13 +123,14 @@ def of_objects(pairs: Iterable[Pair], name: str, blame: Blame, *, with_component
         assert item is not None
         where = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
         old, new = (pair.old.data if pair.old else None), (pair.new.data if pair.new else None)
-        at = blame.object(pair.old, pair.new)
+        lines = blame.object(pair.old, pair.new)
+        at = lines[0] if lines else None
         if not with_component and pair.status in {"moved", "renamed"}:
             text = f"{where} is {pair.status}: the old object is deleted and a new one made"
             yield Risk("object-identity", "medium", name, text, (), at)
-        for kind, severity, text in risks_of_object(old, new):
+        for kind, severity, text, words in risks_of_object(old, new):
             if (new is None and kind == "crd-removed") or old is None or new is None or not same(old, new):
-                yield Risk(kind, severity, name, f"{where} {text}", (), at)
+                yield Risk(kind, severity, name, f"{where} {text}", (), blame.line_of(pair.old, pair.new, words) or at)
 
 
 def of_bundle(base: Snapshot, head: Snapshot, fields: Sequence[Entry], order: Sequence[OrderChange]) -> Iterator[Risk]:

@@ -10,8 +10,8 @@ from compiler.paths import MISSING, lookup
 from compiler.review.diff.model import Severity
 from compiler.review.diff.values import Change, same
 
-Found = tuple[str, Severity, str]
-"""kind of risk, severity, sentence without the object's name"""
+Found = tuple[str, Severity, str, tuple[str, ...]]
+"""kind of risk, severity, sentence without the object's name, words that stand in the line behind it, the best first"""
 
 # Fields that the API server refuses to change. Source: the validation of each kind in the Kubernetes API reference.
 _FIXED: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType(
@@ -66,7 +66,7 @@ def risks_of_object(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
     if kind == "CustomResourceDefinition":
         yield from _definition(old, new)
     if old is not None and new is None and kind in _STATE:
-        yield "state-removed", "high", "is removed, and what it stores may go with it"
+        yield "state-removed", "high", "is removed, and what it stores may go with it", ()
     if group == "rbac.authorization.k8s.io" and new is not None:
         yield from _rights(kind, old, new)
     if new is not None:
@@ -133,16 +133,22 @@ def _fixed(group: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]
         if MISSING in (before, after) and kind == "Service":
             continue  # the API server fills it in
         if not same(before, after):
-            yield "immutable", "high", f"changes `{path}`, which cannot be changed: the object must be deleted first"
+            text = f"changes `{path}`, which cannot be changed: the object must be deleted first"
+            yield "immutable", "high", text, (f"{steps[-1]}:",)
     if kind in {"ConfigMap", "Secret"} and old.get("immutable") is True:
         content = ("data", "binaryData", "stringData", "immutable")
         if not all(same(old.get(key), new.get(key)) for key in content):
-            yield "immutable", "high", "is marked immutable and changes: it must be deleted first, or get another name"
+            yield (
+                "immutable",
+                "high",
+                "is marked immutable and changes: it must be deleted first, or get another name",
+                (),
+            )
 
 
 def _definition(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Iterator[Found]:
     if new is None:
-        yield "crd-removed", "high", "is removed: every object of that kind goes with it where it is pruned"
+        yield "crd-removed", "high", "is removed: every object of that kind goes with it where it is pruned", ()
         return
     before, after = _versions(old), _versions(new)
     for name in sorted(before):
@@ -151,9 +157,10 @@ def _definition(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) ->
                 "crd-version",
                 "high",
                 f"no longer has the version {name}: migrate stored objects of it first",
+                (f"name: {name}",),
             )
         elif before[name] and not after[name]:
-            yield "crd-version", "high", f"no longer serves the version {name}"
+            yield "crd-version", "high", f"no longer serves the version {name}", ("served:",)
 
 
 def _versions(definition: Mapping[str, Any] | None) -> dict[str, bool]:
@@ -168,13 +175,13 @@ def _rights(kind: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) ->
         before = rules_of(old)
         more = sorted(rule for rule in rules_of(new) - before if not any(_covers(b, rule) for b in before))
         if more:
-            yield "rbac", "low" if all(map(_reads, more)) else "high", f"grants more: {_told(more)}"
+            yield "rbac", "low" if all(map(_reads, more)) else "high", f"grants more: {_told(more)}", ()
     elif kind in _BINDINGS:
         known = [_subject(s) for s in (old or {}).get("subjects") or ()]
         more_subjects = [s for s in map(_subject, new.get("subjects") or ()) if s not in known]
         if more_subjects:
             role = lookup(new, ("roleRef", "name"))
-            yield "rbac", "medium", f"binds {role} to {', '.join(more_subjects)}"
+            yield "rbac", "medium", f"binds {role} to {', '.join(more_subjects)}", ()
 
 
 def _reads(rule: tuple[str, str, str, str]) -> bool:
@@ -215,7 +222,7 @@ def _pod(data: Mapping[str, Any] | None) -> Any:
 def _power(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Found]:
     more = sorted(powers(_pod(new)) - powers(_pod(old)))
     if more:
-        yield "privileged", "high", f"{'gains' if old else 'has'}: {', '.join(more)}"
+        yield "privileged", "high", f"{'gains' if old else 'has'}: {', '.join(more)}", tuple(map(_written, more))
 
 
 def _images(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Found]:
@@ -224,7 +231,13 @@ def _images(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[F
     before, after = images_of(old), images_of(new)
     for place in sorted(before.keys() & after.keys()):
         if before[place] != after[place]:
-            yield "image", "medium", f"image {before[place]} -> {after[place]}"
+            yield "image", "medium", f"image {before[place]} -> {after[place]}", (after[place], "image:")
+
+
+def _written(power: str) -> str:
+    """What stands in the line that gives a power: `privileged`, `hostNetwork`, the path, the capability."""
+    first, _, rest = power.partition(" ")
+    return rest.partition(" ")[0] if first in {"hostPath", "capability"} else f"{first}:"
 
 
 def risky_values(found: Iterable[Change]) -> Iterator[tuple[Change, str, Severity, str]]:

@@ -66,6 +66,29 @@ class Sources:
         tag, i1, _, j1, _ = next((block for block in self._blocks(file) if block[0] != "equal"), ("delete", 0, 0, 0, 0))
         return self._at(file, i1 + 1, "base") if tag == "delete" else self._at(file, j1 + 1, "head")
 
+    def edits(self, file: str) -> tuple[Place, ...]:
+        """The first line that says something of each run of edited lines; comments alone count when nothing else does.
+
+        A file that only one side has is one edit, of its first line.
+        """
+        if not self.edited(file) or file not in self.base or file not in self.head:
+            first = self.first_edit(file)
+            return (first,) if first else ()
+        found: list[Place] = []
+        for tag, i1, i2, j1, j2 in self._blocks(file):
+            if tag == "equal":
+                continue
+            lines = [self._at(file, n, "head") for n in range(j1 + 1, j2 + 1)]
+            lines += [self._at(file, n, "base") for n in range(i1 + 1, i2 + 1)]
+            found += [place for place in lines if _says(place.text)][:1]
+        first = self.first_edit(file)
+        return tuple(found) or ((first,) if first else ())
+
+    def lines(self, file: str, side: SideName) -> tuple[Place, ...]:
+        """Every line of a file on a side; none when the side does not have it."""
+        text = (self.base if side == "base" else self.head).get(file)
+        return () if text is None else tuple(self._at(file, n + 1, side) for n in range(text.count("\n") + 1))
+
     def _at(self, file: str, line: int, side: SideName) -> Place:
         lines = (self.base if side == "base" else self.head).get(file, "").split("\n")
         return Place(file, line, side, lines[line - 1].strip() if 0 < line <= len(lines) else "")
@@ -84,6 +107,11 @@ class Sources:
             # Lines that stand everywhere (`---`, `kind: ConfigMap`) are left out of the search: it would be quadratic.
             self._edits[file] = difflib.SequenceMatcher(None, old, new).get_opcodes()
         return self._edits[file]
+
+
+def _says(line: str) -> bool:
+    """Whether a line without its outer blanks is more than nothing, a comment or the end of a document."""
+    return bool(line) and not line.startswith(("#", "{#")) and line != "---"
 
 
 def texts(catalog: Catalog) -> dict[str, str]:
