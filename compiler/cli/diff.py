@@ -73,15 +73,25 @@ def _folders(names: tuple[str, ...]) -> tuple[Path, Path] | None:
     if len(names) != 2:
         return None
     old, new = map(Path, names)
-    return (old, new) if (old / _INVENTORY).is_file() and (new / _INVENTORY).is_file() else None
+    named = (old / _INVENTORY).is_file() or (new / _INVENTORY).is_file()
+    return (old, new) if named and old.is_dir() and new.is_dir() else None
 
 
 def _of_folders(folders: tuple[Path, Path]) -> Report:
+    from compiler.errors import Diagnostic, UserError
     from compiler.review.diff.report import of_two
     from compiler.review.diff.snapshot import of_files
+    from compiler.source import Span
     from compiler.write import read
+    from compiler.write.ownership import CHECKSUMS
 
-    old, new = (of_files(read(folder)) for folder in folders)
+    both = [read(folder) for folder in folders]
+    lacking = [folder for folder, files in zip(folders, both, strict=True) if CHECKSUMS not in files]
+    if lacking:
+        fix = "name the folder of a bundle that bundlec wrote"
+        message = f"the folder holds no {CHECKSUMS}: no build of ours made it, or not as it is"
+        raise UserError([Diagnostic("BC6004", message, Span(str(folder)), fix) for folder in lacking])
+    old, new = map(of_files, both)
     command = shlex.join(["bundlec", "diff", *map(str, folders)])
     return of_two(old, new, (str(folders[0]), str(folders[1])), command)
 
