@@ -100,7 +100,7 @@ def risks(
         ({"components/gamma/component.yaml": replaced("gamma-system", "elsewhere")}, {},
          [("second-copy", "high", "gamma"), ("namespace-removed", "medium", "")]),
         ({"bundlec.yaml": replaced("recipe: leaf", "recipe: leaf\n      prefix: other")}, {},
-         [("rbac", "medium", ""), ("second-copy", "high", "")]),
+         [("second-copy", "high", "")]),
         ({"bundlec.yaml": replaced("recipe: leaf", "recipe: leaf\n      profile: {mode: fancy}")}, {},
          [("constraint", "medium", ""), ("profile", "high", "")]),
         ({"bundlec.yaml": replaced("recipe: leaf", "recipe: leaf\n      deployers: [argocd]")}, {},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compiler.model import KubeObject
+from compiler.model import Files, KubeObject
 from compiler.paths import MISSING
 from compiler.review.diff import risks
 from compiler.review.diff.blame import Blame
@@ -44,7 +45,8 @@ def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
     fields = tuple(Entry(c, blame.bundle_field(c)) for c in _bundle_changes(base, head))
     found += risks.of_bundle(base, head, fields, order)
     found += risks.of_renamed(base, head)
-    found += risks.of_objects(wiring_objects(base.files, head.files, files), "", blame, with_component=True)
+    wiring = wiring_objects(_prefixed(base, head), head.files, files)
+    found += risks.of_objects(wiring, "", blame, with_component=True)
     return BundleDiff(
         name=name,
         status="renamed" if old_name else "changed",
@@ -58,6 +60,15 @@ def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
         files=files,
         charts=sum(1 for old, new in names if old and new and _chart(base, old) != _chart(head, new)),
     )
+
+
+def _prefixed(base: Snapshot, head: Snapshot) -> Files:
+    """The files of the base with names as the head's prefix makes them: a renamed object is no new right."""
+    old, new = (str(s.facts["settings"]["prefix"]) for s in (base, head))
+    if old == new:
+        return base.files
+    names = re.compile(rb"(?<![\w-])" + re.escape(old.encode()) + rb"(?=-)")
+    return {path: names.sub(lambda _: new.encode(), content) for path, content in base.files.items()}
 
 
 def whole(snapshot: Snapshot, *, added: bool) -> BundleDiff:
@@ -283,11 +294,11 @@ def _notes(before: ComponentView, after: ComponentView) -> tuple[str, ...]:
     if old is None or new is None or new < old:
         return ()
     component = after.resolved.component
-    notes = [f"before: {text}" for text in component.upgrade_before]
+    notes = [f"before the upgrade: {text}" for text in component.upgrade_before]
     for to, text in component.upgrade_notes:
         at = parse_version(to)
         if at is not None and old < at <= new:
-            notes.append(f"{to}: {text}")
+            notes.append(f"upgrade to {to}: {text}")
     return tuple(notes)
 
 
