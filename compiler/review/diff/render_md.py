@@ -123,7 +123,7 @@ def _components(report: Report) -> Iterator[Piece]:
         heading = f"Components\n\n##### {_escape(title)}"
         at = f"- {item.status} at {_code(str(item.at))}: {_code(item.at.text)}" if item.at else ""
         yield Piece(heading, 3, "component", at)
-        yield from (Piece(heading, 3, "note", f"- upgrade: {_escape(note)}") for note in item.notes)
+        yield from (Piece(heading, 3, "note", f"- {_escape(note)}") for note in item.notes)
         for entry in tell.shown_fields(item.fields):
             yield Piece(heading, 4, "field", _entry(entry))
         yield from (Piece(heading, 4, "value", _entry(entry), fold) for entry in item.values)
@@ -153,6 +153,8 @@ def _entry(entry: Entry, suffix: str = "") -> str:
     if all(isinstance(v, str) and "\n" in v.rstrip("\n") for v in (change.old, change.new)):
         lines = text_hunk(change.old.splitlines(), change.new.splitlines())
         return f"- {_code(change.path)}{end}\n{_fence(lines)}"
+    if words := tell.in_words(change):
+        return f"- {_escape(words)}{end}"
     told = arrow(change)
     plainly = f"{text_of(change.old)} -> {text_of(change.new)}"
     if told == plainly:

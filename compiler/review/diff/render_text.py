@@ -109,8 +109,7 @@ def _order(report: Report) -> Iterator[str]:
 def _component(item: ComponentDiff) -> Iterator[str]:
     if item.at is not None:
         yield f"at {item.at}: {item.at.text}" if item.at.text else f"at {item.at}"
-    for note in item.notes:
-        yield f"upgrade: {note}"
+    yield from item.notes
     for entry in tell.shown_fields(item.fields):
         yield from _entry(entry)
     for entry in item.values:
@@ -130,7 +129,7 @@ def _entry(entry: Entry, suffix: str = "") -> Iterator[str]:
         yield f"{change.path}:{end}"
         yield from (f"  {line}" for line in text_hunk(str(change.old).splitlines(), str(change.new).splitlines()))
     else:
-        yield f"{change.path}: {arrow(change)}{end}"
+        yield f"{tell.in_words(change) or f'{change.path}: {arrow(change)}'}{end}"
 
 
 def _long(value: object) -> bool:

@@ -79,7 +79,13 @@ def causes(bundles: Iterable[BundleDiff]) -> tuple[Cause, ...]:
         )
         for place, kinds in what.items()
     ]
-    return tuple(sorted(found, key=lambda c: (-len(c.bundles), c.place.file, c.place.line, c.place.side)))
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(item: Cause) -> Any:
+    """The widest reach first; of equal reach, what brings or takes a component or a bundle as a whole."""
+    whole_ = any(kind.startswith(("component ", "bundle ")) for kind in item.what)
+    return -len(item.bundles), not whole_, item.place.file, item.place.line, item.place.side
 
 
 def groups(bundles: Iterable[BundleDiff], part: str) -> list[tuple[Any, tuple[str, ...]]]:

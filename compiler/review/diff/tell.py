@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.errors import Diagnostic
+from compiler.paths import MISSING
 from compiler.review.diff.model import (
     BundleDiff,
     Cause,
@@ -17,6 +18,7 @@ from compiler.review.diff.model import (
     Risk,
 )
 from compiler.review.diff.report import counted
+from compiler.review.diff.values import Change
 from compiler.review.diff.words import count
 
 
@@ -73,6 +75,13 @@ def component_title(item: ComponentDiff) -> str:
 def shown_fields(entries: Iterable[Entry]) -> list[Entry]:
     """Facts of releases but for the chart's version, which stands in the title."""
     return [e for e in entries if e.change.path != "chart.version"]
+
+
+def in_words(change: Change) -> str:
+    """A fact that is a sentence of its own, such as an edge that counts as satisfied; empty for everything else."""
+    if change.steps[0] != "satisfied" or len(change.steps) != 2:
+        return ""
+    return f"{'no longer so' if change.new is MISSING else 'now so'}: {change.steps[1]}"
 
 
 def origin(entry: Entry) -> str:
