@@ -122,7 +122,8 @@ class Blame:
             for origin in _bundle_origins(snapshot.plan.recipe, snapshot.catalog, snapshot.bundle, change):
                 place = self.sources.place(origin, side)
                 if place is not None and self.sources.edited(place.file):
-                    return place
+                    unedited = not self.sources.edited_line(place) and origin.path[:2] == ("spec", "profile")
+                    return (self._profile_choice() if unedited else None) or place
         if change.steps[0] in {"constraints", "preflight", "profileOwns"}:
             return self._profile_choice()
         return None
@@ -132,7 +133,13 @@ class Blame:
         if self.base.facts.get("profile") == self.head.facts.get("profile") or self.head.catalog is None:
             return None
         entry = self.head.catalog.workspace.bundles.get(self.head.bundle)
-        return self.sources.place(entry.origin.down("profile"), "head") if entry and entry.profile else None
+        if entry and entry.profile:
+            return self.sources.place(entry.origin.down("profile"), "head")
+        overlays = _overlays(self.head.plan.recipe, self.head.catalog) if self.head.plan else []
+        defaults = (
+            self.sources.place(o.origin.down("spec", "profile", "default"), "head") for o in overlays if o.profile
+        )
+        return next((place for place in defaults if place is not None and self.sources.edited_line(place)), None)
 
     def origins(self, found: Iterable[Origin | None], side: SideName) -> Place | None:
         """The first of several origins whose line was edited, else whose file was, else the first of all."""
@@ -146,11 +153,16 @@ class Blame:
         origin = found.origin
         entries = component.trace if component else {}
         depth = next((n for n in range(len(at), 0, -1) if at[:n] in entries), len(at))
+        place = self.sources.place(origin.down(*at[depth:]), side)
+        if place is not None and not self.sources.edited_line(place) and origin.path[:2] == ("spec", "profile"):
+            chosen = self._profile_choice()  # the line stood there before; what is new is that it applies
+            if chosen is not None:
+                return Entry(change, chosen, f"{found.layer}, which switches on {place}")
         if not self.sources.rewritten(origin.document.file):
             selected = self._selected(origin, side)
             if selected is not None:
                 return Entry(change, selected, found.layer)
-        return Entry(change, self.sources.place(origin.down(*at[depth:]), side), found.layer)
+        return Entry(change, place, found.layer)
 
     def _selected(self, origin: Origin, side: SideName) -> Place | None:
         """The edited line that takes an unchanged file into the recipe: of a mixin, a values file, a profile."""
