@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compiler.model import Catalog, ComponentRef, KubeObject, Overlay, Recipe, ResolvedComponent, TraceEntry
-from compiler.paths import MISSING
+from compiler.paths import MISSING, lookup
 from compiler.review.diff.model import Entry, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.sources import Sources
@@ -30,7 +31,8 @@ class Blame:
         if change.new is MISSING and before and _inside_list(old, change.old_at):
             return self._entry(change, before[-1], "base", old, change.old_at)  # the line that went
         if after and not _known(after[-1], before):
-            return self._entry(change, after[-1], "head", new, change.new_at)
+            entry = self._entry(change, after[-1], "head", new, change.new_at)
+            return replace(entry, layer=f"{entry.layer}: {told}") if (told := _nulled(new, change)) else entry
         if before and not _known(before[-1], after):
             return self._entry(change, before[-1], "base", old, change.old_at)
         if after:
@@ -269,6 +271,20 @@ def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry,
 def _inside_list(component: ResolvedComponent | None, path: Path) -> bool:
     """Whether a path leads into a list, which layers set as a whole."""
     return component is not None and path not in component.trace
+
+
+def _nulled(component: ResolvedComponent | None, change: Change) -> str:
+    """What a null did to a value that is gone, and to the chart's own default; empty when no null took it."""
+    if component is None or change.new not in (MISSING, None):
+        return ""
+    for length in range(1, len(change.old_at) + 1):
+        at = change.old_at[:length]
+        said = component.trace.get(at, ())
+        if said and said[-1].action in {"deleted", "null"} and isinstance(lookup(component.values, at[:-1]), Mapping):
+            written = lookup(component.chart_values, at) is None
+            default = "the chart's default with it" if written else "the chart's own default may apply"
+            return "deleted by null" + (f"; {default}" if component.component.chart else "")
+    return ""
 
 
 def _names(line: str, name: str) -> bool:
