@@ -211,6 +211,7 @@ class _Builder:
             shared=node.get("shared", False),
             owner=node.get("owner", False),
             keep=node.get("keep", False),
+            purge=node.get("purge", True),
             upgrade=node.get("upgrade", "apply"),
             apply_before=node.get("applyBefore", False),
             after_group=after.get("group"),

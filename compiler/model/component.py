@@ -64,6 +64,7 @@ class Crd:
     shared: bool
     owner: bool
     keep: bool
+    purge: bool
     upgrade: str
     apply_before: bool
     after_group: str | None

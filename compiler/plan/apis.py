@@ -102,10 +102,10 @@ def api_edges(recipe: Recipe, rendered: Rendered, facts: Facts, collector: Colle
 def crd_names(recipe: Recipe, facts: Facts) -> tuple[str, ...]:
     """The names of the CRDs that the recipe's components bring, sorted, without those whose `when` does not hold.
 
-    A CRD marked `keep` is left out: others use it, too, so not even purging may delete it.
+    A CRD with `purge: false` is left out: others use it, too, so not even purging may delete it.
     """
     active = [crd for _, crd in _active(recipe, facts)]
-    kept = {crd.name for crd in active if crd.keep}
+    kept = {crd.name for crd in active if not crd.purge}
     return tuple(sorted({crd.name for crd in active} - kept))
 
 

@@ -66,20 +66,47 @@ CRDS=(
   agentgatewaymodels.agentgateway.dev
   agentgatewayparameters.agentgateway.dev
   agentgatewaypolicies.agentgateway.dev
+  alertmanagerconfigs.monitoring.coreos.com
+  alertmanagers.monitoring.coreos.com
   bindrequests.scheduling.run.ai
+  certificaterequests.cert-manager.io
+  certificates.cert-manager.io
+  challenges.acme.cert-manager.io
+  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
   configs.kai.scheduler
+  deploymentpolicies.nodewright.nvidia.com
+  deploymentpolicies.skyhook.nvidia.com
+  gatewayclasses.gateway.networking.k8s.io
+  gateways.gateway.networking.k8s.io
   gpuclusters.nvidia.com
+  grpcroutes.gateway.networking.k8s.io
+  httproutes.gateway.networking.k8s.io
+  inferencepools.inference.networking.k8s.io
+  issuers.cert-manager.io
   nodefeaturegroups.nfd.k8s-sigs.io
   nodefeaturerules.nfd.k8s-sigs.io
   nodefeatures.nfd.k8s-sigs.io
   noderesourcetopologies.topology.node.k8s.io
+  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
+  orders.acme.cert-manager.io
   podgroups.scheduling.run.ai
+  podmonitors.monitoring.coreos.com
+  probes.monitoring.coreos.com
+  prometheusagents.monitoring.coreos.com
+  prometheuses.monitoring.coreos.com
+  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
+  referencegrants.gateway.networking.k8s.io
   schedulingshards.kai.scheduler
+  scrapeconfigs.monitoring.coreos.com
+  servicemonitors.monitoring.coreos.com
+  skyhooks.skyhook.nvidia.com
+  thanosrulers.monitoring.coreos.com
+  tlsroutes.gateway.networking.k8s.io
   topologies.kai.scheduler
 )
 

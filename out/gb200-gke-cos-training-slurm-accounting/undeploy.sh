@@ -76,8 +76,14 @@ NAMESPACES=(
 )
 CRDS=(
   accountings.slinky.slurm.net
+  alertmanagerconfigs.monitoring.coreos.com
+  alertmanagers.monitoring.coreos.com
   backups.k8s.mariadb.com
   bindrequests.scheduling.run.ai
+  certificaterequests.cert-manager.io
+  certificates.cert-manager.io
+  challenges.acme.cert-manager.io
+  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
@@ -85,9 +91,12 @@ CRDS=(
   connections.k8s.mariadb.com
   controllers.slinky.slurm.net
   databases.k8s.mariadb.com
+  deploymentpolicies.nodewright.nvidia.com
+  deploymentpolicies.skyhook.nvidia.com
   externalmariadbs.k8s.mariadb.com
   gpuclusters.nvidia.com
   grants.k8s.mariadb.com
+  issuers.cert-manager.io
   loginsets.slinky.slurm.net
   mariadbs.k8s.mariadb.com
   maxscales.k8s.mariadb.com
@@ -96,14 +105,25 @@ CRDS=(
   nodefeatures.nfd.k8s-sigs.io
   noderesourcetopologies.topology.node.k8s.io
   nodesets.slinky.slurm.net
+  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
+  orders.acme.cert-manager.io
   physicalbackups.k8s.mariadb.com
   podgroups.scheduling.run.ai
+  podmonitors.monitoring.coreos.com
+  probes.monitoring.coreos.com
+  prometheusagents.monitoring.coreos.com
+  prometheuses.monitoring.coreos.com
+  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
   restapis.slinky.slurm.net
   restores.k8s.mariadb.com
   schedulingshards.kai.scheduler
+  scrapeconfigs.monitoring.coreos.com
+  servicemonitors.monitoring.coreos.com
+  skyhooks.skyhook.nvidia.com
   sqljobs.k8s.mariadb.com
+  thanosrulers.monitoring.coreos.com
   tokens.slinky.slurm.net
   topologies.kai.scheduler
   users.k8s.mariadb.com

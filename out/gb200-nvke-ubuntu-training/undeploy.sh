@@ -70,17 +70,26 @@ NAMESPACES=(
   nvsentinel
 )
 CRDS=(
+  alertmanagerconfigs.monitoring.coreos.com
+  alertmanagers.monitoring.coreos.com
   bindrequests.scheduling.run.ai
+  certificaterequests.cert-manager.io
+  certificates.cert-manager.io
+  challenges.acme.cert-manager.io
   cidrpools.nv-ipam.nvidia.com
+  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
   configs.kai.scheduler
+  deploymentpolicies.nodewright.nvidia.com
+  deploymentpolicies.skyhook.nvidia.com
   deviceattributes.sriovnetwork.k8snetworkplumbingwg.io
   gpuclusters.nvidia.com
   hostdevicenetworks.mellanox.com
   ipoibnetworks.mellanox.com
   ippools.nv-ipam.nvidia.com
+  issuers.cert-manager.io
   macvlannetworks.mellanox.com
   maintenanceoperatorconfigs.maintenance.nvidia.com
   nicclusterpolicies.mellanox.com
@@ -90,11 +99,21 @@ CRDS=(
   nodefeatures.nfd.k8s-sigs.io
   nodemaintenances.maintenance.nvidia.com
   noderesourcetopologies.topology.node.k8s.io
+  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
+  orders.acme.cert-manager.io
   ovsnetworks.sriovnetwork.openshift.io
   podgroups.scheduling.run.ai
+  podmonitors.monitoring.coreos.com
+  probes.monitoring.coreos.com
+  prometheusagents.monitoring.coreos.com
+  prometheuses.monitoring.coreos.com
+  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
   schedulingshards.kai.scheduler
+  scrapeconfigs.monitoring.coreos.com
+  servicemonitors.monitoring.coreos.com
+  skyhooks.skyhook.nvidia.com
   sriovibnetworks.sriovnetwork.openshift.io
   sriovnetworknodepolicies.sriovnetwork.openshift.io
   sriovnetworknodestates.sriovnetwork.openshift.io
@@ -102,6 +121,7 @@ CRDS=(
   sriovnetworks.sriovnetwork.openshift.io
   sriovoperatorconfigs.sriovnetwork.openshift.io
   sriovresourcepolicies.sriovnetwork.k8snetworkplumbingwg.io
+  thanosrulers.monitoring.coreos.com
   topologies.kai.scheduler
 )
 

@@ -66,16 +66,25 @@ NAMESPACES=(
   nvsentinel
 )
 CRDS=(
+  alertmanagerconfigs.monitoring.coreos.com
+  alertmanagers.monitoring.coreos.com
   bindrequests.scheduling.run.ai
+  certificaterequests.cert-manager.io
+  certificates.cert-manager.io
+  challenges.acme.cert-manager.io
   cidrpools.nv-ipam.nvidia.com
+  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
   configs.kai.scheduler
+  deploymentpolicies.nodewright.nvidia.com
+  deploymentpolicies.skyhook.nvidia.com
   gpuclusters.nvidia.com
   hostdevicenetworks.mellanox.com
   ipoibnetworks.mellanox.com
   ippools.nv-ipam.nvidia.com
+  issuers.cert-manager.io
   macvlannetworks.mellanox.com
   nicclusterpolicies.mellanox.com
   nicnodepolicies.mellanox.com
@@ -83,10 +92,21 @@ CRDS=(
   nodefeaturerules.nfd.k8s-sigs.io
   nodefeatures.nfd.k8s-sigs.io
   noderesourcetopologies.topology.node.k8s.io
+  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
+  orders.acme.cert-manager.io
   podgroups.scheduling.run.ai
+  podmonitors.monitoring.coreos.com
+  probes.monitoring.coreos.com
+  prometheusagents.monitoring.coreos.com
+  prometheuses.monitoring.coreos.com
+  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
   schedulingshards.kai.scheduler
+  scrapeconfigs.monitoring.coreos.com
+  servicemonitors.monitoring.coreos.com
+  skyhooks.skyhook.nvidia.com
+  thanosrulers.monitoring.coreos.com
   topologies.kai.scheduler
 )
 

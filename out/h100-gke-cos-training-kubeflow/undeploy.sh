@@ -60,22 +60,42 @@ NAMESPACES=(
   nvsentinel
 )
 CRDS=(
+  alertmanagerconfigs.monitoring.coreos.com
+  alertmanagers.monitoring.coreos.com
   bindrequests.scheduling.run.ai
+  certificaterequests.cert-manager.io
+  certificates.cert-manager.io
+  challenges.acme.cert-manager.io
+  clusterissuers.cert-manager.io
   clusterpolicies.nvidia.com
   clustertrainingruntimes.trainer.kubeflow.org
   computedomaincliques.resource.nvidia.com
   computedomains.resource.nvidia.com
   configs.kai.scheduler
+  deploymentpolicies.nodewright.nvidia.com
+  deploymentpolicies.skyhook.nvidia.com
   gpuclusters.nvidia.com
+  issuers.cert-manager.io
   jobsets.jobset.x-k8s.io
   nodefeaturegroups.nfd.k8s-sigs.io
   nodefeaturerules.nfd.k8s-sigs.io
   nodefeatures.nfd.k8s-sigs.io
   noderesourcetopologies.topology.node.k8s.io
+  nodewrights.nodewright.nvidia.com
   nvidiadrivers.nvidia.com
+  orders.acme.cert-manager.io
   podgroups.scheduling.run.ai
+  podmonitors.monitoring.coreos.com
+  probes.monitoring.coreos.com
+  prometheusagents.monitoring.coreos.com
+  prometheuses.monitoring.coreos.com
+  prometheusrules.monitoring.coreos.com
   queues.scheduling.run.ai
   schedulingshards.kai.scheduler
+  scrapeconfigs.monitoring.coreos.com
+  servicemonitors.monitoring.coreos.com
+  skyhooks.skyhook.nvidia.com
+  thanosrulers.monitoring.coreos.com
   topologies.kai.scheduler
   trainingruntimes.trainer.kubeflow.org
   trainjobs.trainer.kubeflow.org
