@@ -15,6 +15,8 @@ from compiler.review.diff.sources import Sources
 from compiler.review.diff.values import Change, same
 from compiler.source import Origin, Path
 
+_MANY = 20  # edits of one file beyond which it is taken as rewritten
+
 
 class Blame:
     """Answers for one bundle. Without compiled sides (two folders) every answer is None."""
@@ -45,6 +47,8 @@ class Blame:
         Of a file with several objects only the edits of this object's document, where it has any.
         """
         edits = tuple(p for i in (new, old) if i is not None for p in self.sources.edits(i.source))
+        if len(edits) > _MANY:
+            return edits[:1]  # a file that was rewritten is one cause
         if edits:
             mine = [p for p in edits if self._inside(p, new if p.side == "head" else old)]
             return tuple(dict.fromkeys(mine or edits))
@@ -80,12 +84,9 @@ class Blame:
         """Whether a line is in the document of an object: from its `---` to the next."""
         if item is None or place.file != item.source:
             return False
-        ends = [p.line for p in self.sources.lines(place.file, place.side) if p.text.startswith("---")]
-        if not ends:
+        text = self.sources.document(place)
+        if len(text) == self.sources.length(place):
             return True
-        first = max((n for n in ends if n <= place.line), default=0)
-        last = min((n for n in ends if n > place.line), default=len(self.sources.lines(place.file, place.side)) + 1)
-        text = [p.text for p in self.sources.lines(place.file, place.side)[first : last - 1]]
         return any(f"kind: {item.kind}" in line for line in text) and any(_names(line, item.name) for line in text)
 
     def component(self, name: str, side: SideName) -> Place | None:

@@ -20,6 +20,7 @@ class Sources:
     base: Mapping[str, str]
     head: Mapping[str, str]
     _edits: dict[str, _Opcodes] = field(default_factory=dict, repr=False, compare=False)
+    _split: dict[tuple[str, SideName], list[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def edited(self, file: str) -> bool:
         """Whether the file differs between the sides."""
@@ -86,11 +87,32 @@ class Sources:
 
     def lines(self, file: str, side: SideName) -> tuple[Place, ...]:
         """Every line of a file on a side; none when the side does not have it."""
-        text = (self.base if side == "base" else self.head).get(file)
-        return () if text is None else tuple(self._at(file, n + 1, side) for n in range(text.count("\n") + 1))
+        there = file in (self.base if side == "base" else self.head)
+        return tuple(self._at(file, n + 1, side) for n in range(len(self._lines(file, side)))) if there else ()
+
+    def document(self, place: Place) -> list[str]:
+        """The lines of the YAML document that a line is in, from the one after its `---` to the next."""
+        lines = self._lines(place.file, place.side)
+        first, last = place.line, place.line
+        while first > 0 and not lines[first - 1].startswith("---"):
+            first -= 1
+        while last < len(lines) and not lines[last].startswith("---"):
+            last += 1
+        return lines[first:last]
+
+    def length(self, place: Place) -> int:
+        """The number of lines of the file of a place."""
+        return len(self._lines(place.file, place.side))
+
+    def _lines(self, file: str, side: SideName) -> list[str]:
+        found = self._split.get((file, side))
+        if found is None:
+            text = (self.base if side == "base" else self.head).get(file, "")
+            found = self._split[file, side] = text.split("\n")
+        return found
 
     def _at(self, file: str, line: int, side: SideName) -> Place:
-        lines = (self.base if side == "base" else self.head).get(file, "").split("\n")
+        lines = self._lines(file, side)
         return Place(file, line, side, lines[line - 1].strip() if 0 < line <= len(lines) else "")
 
     def _block(self, file: str, line: int, side: SideName) -> tuple[str, int, int, int, int]:
