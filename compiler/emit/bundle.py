@@ -9,6 +9,7 @@ from typing import Any
 from compiler.emit import gatelib, payload, readme
 from compiler.emit.inventory import API_VERSION, check_data, checks_data, edge_data, gate_data, read_inventory
 from compiler.model import Chart, Files, Plan, Recipe, Release, ResolvedComponent
+from compiler.plain import plain
 from compiler.yamlio import dump
 
 __all__ = ["CHECKSUMS", "checksums", "emit", "read_inventory", "recipe_document"]
@@ -98,7 +99,7 @@ def recipe_document(recipe: Recipe) -> dict[str, Any]:
         "overlays": list(recipe.overlays),
         **_optional("mixins", list(recipe.mixins)),
         **_optional("profile", dict(_profile(recipe))),
-        **_optional("inputs", payload.plain(recipe.inputs)),
+        **_optional("inputs", plain(recipe.inputs)),
         **_optional(
             "constraints",
             [
@@ -113,7 +114,7 @@ def recipe_document(recipe: Recipe) -> dict[str, Any]:
         **_optional("prerequisites", [{"id": note.id, "text": note.text} for note in recipe.prerequisites]),
         **_optional("operations", list(recipe.operations)),
         "components": [dict(_component(component)) for component in recipe.components.values()],
-        **_optional("validation", {phase: payload.plain(said) for phase, said in recipe.validation.items()}),
+        **_optional("validation", {phase: plain(said) for phase, said in recipe.validation.items()}),
     }
     return {"apiVersion": API_VERSION, "kind": "Recipe", "metadata": {"name": recipe.name}, "spec": spec}
 
@@ -137,7 +138,7 @@ def _component(item: ResolvedComponent) -> Iterator[tuple[str, Any]]:
     if item.component.chart is not None:
         chart = item.component.chart
         yield "chart", {"repository": chart.repository, "name": chart.name}
-    yield from _optional("values", payload.plain(item.values)).items()
+    yield from _optional("values", plain(item.values)).items()
     yield from _optional("healthCheckSkip", item.health_check_skip).items()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from compiler.emit import names
 from compiler.errors import Collector, InternalError
 from compiler.model import Files, KubeObject, Namespace, Plan, Release
+from compiler.plain import plain
 from compiler.yamlio import dump
 
 WAVES: Mapping[str, str] = MappingProxyType({"pre": "-1", "post": "2"})
@@ -206,18 +207,6 @@ def _check_crds(release: Release, found: Collector) -> None:
                 item.origin,
                 fix="list the CRD's manifest under `pre`",
             )
-
-
-def plain(data: Any) -> Any:
-    """A deep copy of plain dicts and lists, keys sorted as kubectl prints them.
-
-    Where and in which order values were written is no matter of the cluster's, so it does not show in `out/`.
-    """
-    if isinstance(data, Mapping):
-        return {key: plain(data[key]) for key in sorted(data)}
-    if isinstance(data, (list, tuple)):
-        return [plain(value) for value in data]
-    return data
 
 
 def _yaml(data: Any) -> bytes:

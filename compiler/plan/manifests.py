@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from compiler import predicates, yamlio
 from compiler.errors import Collector, UserError
 from compiler.model import CRITERIA, PIECES, Facts, KubeObject, ManifestRef, Piece, Recipe, ResolvedComponent
+from compiler.plain import plain
 from compiler.plan import objects
 from compiler.plan.scope import namespaced
 from compiler.plan.template_lines import in_template
@@ -85,21 +86,10 @@ def _environment() -> SandboxedEnvironment:
     env = SandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
     )
-    env.filters["to_yaml"] = lambda value: yamlio.dump(_sorted(_defined(value))).rstrip("\n")
-    env.filters["to_json"] = lambda value: json.dumps(
-        _sorted(_defined(value)), separators=(",", ":"), ensure_ascii=False
-    )
+    env.filters["to_yaml"] = lambda value: yamlio.dump(plain(_defined(value))).rstrip("\n")
+    env.filters["to_json"] = lambda value: json.dumps(plain(_defined(value)), separators=(",", ":"), ensure_ascii=False)
     env.filters["b64encode"] = lambda value: base64.b64encode(str(value).encode()).decode()
     return env
-
-
-def _sorted(value: Any) -> Any:
-    """`value` with the keys of its mappings sorted: in which order a source writes them is no matter of the output."""
-    if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    if isinstance(value, (list, tuple)):
-        return [_sorted(item) for item in value]
-    return value
 
 
 def _defined(value: Any) -> Any:
