@@ -17,6 +17,7 @@ from compiler.pipeline import Compiled, compile_bundle, read_catalog, write_bund
 from tests.e2e import upstream as upstream_of
 from tests.e2e.api import Api
 from tests.e2e.charts import StandIn, crd_of, stand_ins
+from tests.e2e.gitserver import Repository
 from tests.e2e.plane import Plane, control_plane
 from tests.e2e.simulator import CRDS, Simulator, add_nodes, node
 from tests.e2e.witness import Witness
@@ -67,6 +68,8 @@ class Cluster:
         self.simulator = Simulator(plane.url, plane.token, crds, TOOLS / "kubectl-guards", folder / "pods")
         self.path = folder / "bundle"
         self.environment: dict[str, str] = {}
+        self.repository: Repository | None = None
+        self.certificate = Path()  # of the hosts of charts and of the repository
         self._marks = 0
         tools = folder / "bin"
         tools.mkdir()
@@ -122,6 +125,13 @@ class Cluster:
         events = self.plane.audit()
         return Witness(self.bundle.plan, self.charts, events[self._marks if since_mark else 0 :])
 
+    def publish(self, message: str = "A bundle") -> str:
+        """Commits the bundle, as it is on disk, to the repository that deployers pull from; the commit."""
+        git = self.bundle.plan.settings.git
+        assert git is not None
+        assert self.repository is not None
+        return self.repository.publish(self.path, git.path, message)
+
     def mark(self) -> None:
         """What is written from here on is looked at by `witness(since_mark=True)`."""
         self._marks = len(self.plane.audit())
@@ -170,15 +180,28 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def cluster(folder: Path, name: str, helm: str, *, nodes: int = 2, provided: bool = True) -> Iterator[Cluster]:
-    """An empty cluster with `nodes` GPU nodes, and what the service itself provides."""
+def cluster(
+    folder: Path, name: str, helm: str, *, nodes: int = 2, provided: bool = True, pulled: bool = False
+) -> Iterator[Cluster]:
+    """An empty cluster with `nodes` GPU nodes, and what the service itself provides.
+
+    `pulled`: the bundle lies in a Git repository, too, which is served under the address that the bundle names.
+    """
     crds = Path(os.environ["BUNDLEC_CRDS"])
     catalog = read_catalog(ROOT)
     compiled = compile_bundle(catalog, catalog.workspace.bundles[name], Flags())
     charts = stand_ins(compiled.plan, crds)
-    with control_plane(folder / "plane") as plane, upstream_of.served(folder / "upstream", charts) as upstream:
+    git = compiled.plan.settings.git if pulled else None
+    repository = Repository(folder / "git", git.url, git.revision) if git else None
+    with (
+        control_plane(folder / "plane") as plane,
+        upstream_of.served(folder / "upstream", charts, repository) as upstream,
+    ):
         made = Cluster(folder, plane, compiled, charts, crds, helm)
         made.environment = upstream.environment
+        made.repository, made.certificate = repository, upstream.certificate
+        if repository is not None:
+            made.publish()
         labels = GKE_LABELS if "gke" in name else NVKE_LABELS
         image = "Container-Optimized OS from Google" if "gke" in name else "Ubuntu 24.04.3 LTS"
         add_nodes(made.api, [node(f"gpu-{i}", labels, os_image=image) for i in range(nodes)])

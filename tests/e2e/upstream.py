@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.e2e.charts import StandIn
+from tests.e2e.gitserver import Repository
 
 CONFIG = "application/vnd.cncf.helm.config.v1+json"
 LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
@@ -31,6 +32,8 @@ class Upstream:
         self.content: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.environment: dict[str, str] = {}
         self.requests: list[tuple[str, str]] = []
+        self.repository: Repository | None = None
+        self.certificate = Path()
 
     def serve(self, charts: list[StandIn]) -> None:
         """Adds charts, to an index (https) or as an artefact of a registry (oci)."""
@@ -68,12 +71,13 @@ class Upstream:
 
 
 @contextmanager
-def served(folder: Path, charts: list[StandIn]) -> Iterator[Upstream]:
-    """The hosts of `charts`, behind a proxy on a free port of loopback."""
+def served(folder: Path, charts: list[StandIn], repository: Repository | None = None) -> Iterator[Upstream]:
+    """The hosts of `charts` and of a Git repository, behind a proxy on a free port of loopback."""
     upstream = Upstream()
     upstream.serve(charts)
-    hosts = sorted({host for host, _ in upstream.content})
-    certificate = _certificate(folder, hosts)
+    upstream.repository = repository
+    hosts = sorted({host for host, _ in upstream.content} | ({repository.host} if repository else set()))
+    certificate = upstream.certificate = _certificate(folder, hosts)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     context.set_alpn_protocols(["http/1.1"])
@@ -117,7 +121,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_CONNECT(self) -> None:
         host = self.path.rpartition(":")[0]
-        if not any(host == known for known, _ in self.upstream.content):
+        repository = self.upstream.repository
+        if not any(host == known for known, _ in self.upstream.content) and not (
+            repository and host == repository.host
+        ):
             self.send_error(502, f"{host} has no stand-in")
             return
         self.send_response_only(200, "Connection established")
@@ -144,10 +151,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer(body=False)
 
+    def do_POST(self) -> None:
+        self._answer(body=True)
+
     def _answer(self, *, body: bool) -> None:
         host = self.headers.get("Host", "").partition(":")[0]
         path = urlsplit(self.path).path
         self.upstream.requests.append((host, path))
+        if self.upstream.repository is not None and host == self.upstream.repository.host:
+            self._git(self.upstream.repository)
+            return
         found = self.upstream.content.get((host, path))
         if found is None:
             self.send_response(404)
@@ -163,6 +176,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if body:
             self.wfile.write(data)
+
+    def _git(self, repository: Repository) -> None:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            sent = b""
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                sent += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        status, headers, content = repository.answer(self.command, self.path, self.headers, sent)
+        self.send_response(status)
+        for key, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
         """Silent."""
