@@ -80,7 +80,7 @@ class Plane:
     def start(self, *, controllers: bool = True) -> None:
         """Up and answering, or RuntimeError with the end of the log."""
         binaries = programs(build=False)
-        port, etcd_port, peer_port, manager_port = _free_ports(4)
+        port, etcd_port, peer_port, manager_port = free_ports(4)
         self.url = f"https://127.0.0.1:{port}"
         self._write_files()
         folder = self.folder
@@ -174,7 +174,7 @@ class Plane:
             self._processes[name] = subprocess.Popen(
                 self._commands[name],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509
+                start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509
             )  # fmt: skip
 
     def _wait(self, name: str, ready: Callable[[], bool], seconds: float = 90) -> None:
@@ -221,7 +221,8 @@ def _kubeconfig(url: str, tokens: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -234,6 +235,7 @@ def _if_known(program: Path, flag: str) -> list[str]:
     return [flag] if flag in shown.stdout + shown.stderr else []
 
 
-def _die_with_parent() -> None:
-    # Linux: also when the tests are killed, nothing stays behind.
+def die_with_parent() -> None:
+    """For `preexec_fn`: the process ends with the one that started it. Linux only."""
+    # Also when the tests are killed, nothing stays behind.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
