@@ -76,6 +76,7 @@ class Plane:
         self.token = secrets.token_hex(16)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
+        self._environments: dict[str, dict[str, str]] = {}
 
     def start(self, *, controllers: bool = True) -> None:
         """Up and answering, or RuntimeError with the end of the log."""
@@ -135,6 +136,19 @@ class Plane:
         self._run("kube-apiserver")
         self._wait("kube-apiserver", lambda: self.get("/readyz") == b"ok")
 
+    def run_beside(self, name: str, command: list[str], env: dict[str, str], ready: Callable[[], bool]) -> None:
+        """Starts a program that ends with the control plane, at the latest; its log is `<name>.log`.
+
+        Returns when `ready`; RuntimeError with the end of the log when it ends before, or takes longer than 90 s.
+        """
+        self._commands[name], self._environments[name] = command, env
+        self._run(name)
+        self._wait(name, ready)
+
+    def end(self, name: str) -> None:
+        """SIGKILL to a program that was started here."""
+        self._end(name, signal.SIGKILL)
+
     def stop(self) -> None:
         """Ends what was started here, and nothing else."""
         for name in reversed(list(self._processes)):
@@ -173,6 +187,7 @@ class Plane:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 self._commands[name],
+                env=self._environments.get(name),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
                 start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509
             )  # fmt: skip
@@ -222,6 +237,7 @@ def _kubeconfig(url: str, tokens: dict[str, str]) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
     """Ports of loopback that nobody listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
