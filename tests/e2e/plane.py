@@ -237,7 +237,6 @@ def _kubeconfig(url: str, tokens: dict[str, str]) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
     """Ports of loopback that nobody listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
