@@ -10,19 +10,33 @@ from compiler.model import Check, Plan, Release
 from tests.e2e.charts import StandIn
 
 Event = dict[str, Any]
+HELM = ("Helm/", "helm/", "kubectl/")
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 @dataclass(frozen=True)
 class Witness:
-    """The events of a run, and the bundle whose order they are held against."""
+    """The events of a run, and the bundle whose order they are held against; `agents` are who deploys."""
 
     plan: Plan
     charts: dict[tuple[str, str], StandIn]
     events: list[Event]
+    agents: tuple[str, ...] = HELM
 
     def violations(self) -> list[str]:
         """Each edge of the plan that the writes did not keep, as a sentence; none when the order held."""
+        wrong = self.gate_violations()
+        for edge in self.plan.edges:
+            provider, dependant = self.plan.release(edge.provider), self.plan.release(edge.dependant)
+            if provider.empty or dependant.empty:
+                continue
+            done, touched = self.deployed(provider), self.first_write(dependant)
+            if done is None or (touched is not None and done > touched):
+                wrong.append(f"{dependant.id} was written at {touched}, {provider.id} was deployed at {done}")
+        return wrong
+
+    def gate_violations(self) -> list[str]:
+        """Each release that was never written, or before its gate held, as a sentence: the hard edges."""
         wrong = []
         for release in self.plan.releases:
             if release.empty:
@@ -37,13 +51,6 @@ class Witness:
                     wrong.append(f"{release.id}: {check.check.id} never held, though the release was written")
                 elif held > touched:
                     wrong.append(f"{release.id} was written at {touched}, before {check.check.id} held at {held}")
-        for edge in self.plan.edges:
-            provider, dependant = self.plan.release(edge.provider), self.plan.release(edge.dependant)
-            if provider.empty or dependant.empty:
-                continue
-            done, touched = self.deployed(provider), self.first_write(dependant)
-            if done is None or (touched is not None and done > touched):
-                wrong.append(f"{dependant.id} was written at {touched}, {provider.id} was deployed at {done}")
         return wrong
 
     def writes(self, *agents: str) -> list[Event]:
@@ -51,15 +58,12 @@ class Witness:
         return [e for e in self.events if e["verb"] in WRITES and e.get("userAgent", "").startswith(agents)]
 
     def deployer(self) -> list[Event]:
-        """Writes of Helm and kubectl."""
-        return self.writes("Helm/", "helm/", "kubectl/")
+        """Writes of those who deploy."""
+        return self.writes(*self.agents)
 
     def first_write(self, release: Release) -> str | None:
         """When a deployer first sent anything of a release: an object of it, a CRD of its chart, or Helm's record."""
-        objects = [dict(o.data) for o in release.objects]
-        if release.chart is not None:
-            objects += self.charts[release.chart.repository, release.chart.name].objects
-        mine = {key(item, release.namespace) for item in objects}
+        mine = self.objects(release)
         own = set(release.crds_before) - self._crds_of_others(release)
         mine |= {("apiextensions.k8s.io", "customresourcedefinitions", "", name) for name in own}
         record = f"sh.helm.release.v1.{release.id}.v"
@@ -70,6 +74,13 @@ class Witness:
             or (where[1:3] == ("secrets", release.namespace) and where[3].startswith(record))
         ]
         return min(times, default=None)
+
+    def objects(self, release: Release) -> set[tuple[str, str, str, str]]:
+        """References of the objects that a release renders; those that an operator makes are not among them."""
+        objects = [dict(o.data) for o in release.objects]
+        if release.chart is not None:
+            objects += self.charts[release.chart.repository, release.chart.name].objects
+        return {key(item, release.namespace) for item in objects}
 
     def _crds_of_others(self, release: Release) -> set[str]:
         components = self.plan.recipe.components.values()
