@@ -19,7 +19,7 @@ from tests.e2e.api import Api
 from tests.e2e.charts import StandIn, crd_of, stand_ins
 from tests.e2e.gitserver import Repository
 from tests.e2e.plane import Plane, control_plane
-from tests.e2e.simulator import CRDS, Simulator, add_nodes, node
+from tests.e2e.simulator import CRDS, DEVICE, Simulator, add_nodes, node
 from tests.e2e.witness import Witness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ GKE_LABELS = {
     "nvidia.com/gpu.present": "true",
 }
 NVKE_LABELS = {
-    "feature.node.kubernetes.io/pci-15b3.present": "true",
+    DEVICE: "true",
     "feature.node.kubernetes.io/pci-10de.present": "true",
     "nvidia.com/gpu.present": "true",
 }
@@ -115,6 +115,14 @@ class Cluster:
         """undeploy.sh, without a question."""
         return self.run("undeploy.sh", "--yes", *arguments, **env)
 
+    def helmfile(self, *arguments: str, **env: str) -> Run:
+        """helmfile, told the context; the current one has no rights, so a hook that loses the context shows."""
+        config = self.folder / "nobody-first"
+        text = self.plane.kubeconfig.read_text()
+        config.write_text(text.replace('"current-context": "e2e"', '"current-context": "nobody"'))
+        command = ["helmfile", "--file", str(self.path / "helmfile.yaml"), "--kube-context", "e2e", *arguments]
+        return self.run(*command, **{"KUBECONFIG": str(config), **env})
+
     def kubectl(self, *arguments: str) -> str:
         """Standard output of kubectl, as administrator."""
         done = self.run("kubectl", *arguments)
@@ -181,15 +189,23 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def cluster(
-    folder: Path, name: str, helm: str, *, nodes: int = 2, provided: bool = True, pulled: bool = False
+    folder: Path,
+    name: str,
+    helm: str,
+    *,
+    nodes: int = 2,
+    provided: bool = True,
+    pulled: bool = False,
+    flags: Flags | None = None,
 ) -> Iterator[Cluster]:
     """An empty cluster with `nodes` GPU nodes, and what the service itself provides.
 
     `pulled`: the bundle lies in a Git repository, too, which is served under the address that the bundle names.
+    `flags` are those of `bundlec build`.
     """
     crds = Path(os.environ["BUNDLEC_CRDS"])
     catalog = read_catalog(ROOT)
-    compiled = compile_bundle(catalog, catalog.workspace.bundles[name], Flags())
+    compiled = compile_bundle(catalog, catalog.workspace.bundles[name], flags or Flags())
     charts = stand_ins(compiled.plan, crds)
     git = compiled.plan.settings.git if pulled else None
     repository = Repository(folder / "git", git.url, git.revision) if git else None

@@ -23,6 +23,8 @@ from tests.e2e.charts import crd_of
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
+DEVICE = "feature.node.kubernetes.io/pci-15b3.present"
+"""Label of nodes with a device of the RDMA fabric."""
 
 
 def now() -> str:
@@ -287,8 +289,8 @@ class Simulator:
         self._state(collection, {"status": "complete"}, self.faults.status, {"status": "in_progress"})
         for item in self._api.list(collection, resourceVersion="0"):
             if item["metadata"]["name"] == "rdma-modules" and (item.get("status") or {}).get("status") == "complete":
-                # NFD sees the modules on the nodes.
-                for node in self._api.list(NODES, resourceVersion="0"):
+                # NFD sees the modules on the nodes that have a device for them; where there is none, all is complete.
+                for node in self._api.list(NODES, labelSelector=DEVICE, resourceVersion="0"):
                     key = "feature.node.kubernetes.io/rdma.available"
                     if node["metadata"]["labels"].get(key) != "true":
                         self._api.merge(f"{NODES}/{node['metadata']['name']}", {"metadata": {"labels": {key: "true"}}})

@@ -77,7 +77,7 @@ def served(folder: Path, charts: list[StandIn], repository: Repository | None = 
     upstream.serve(charts)
     upstream.repository = repository
     hosts = sorted({host for host, _ in upstream.content} | ({repository.host} if repository else set()))
-    certificate = upstream.certificate = _certificate(folder, hosts)
+    certificate = upstream.certificate = self_signed(folder, hosts)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     context.set_alpn_protocols(["http/1.1"])
@@ -99,7 +99,7 @@ def served(folder: Path, charts: list[StandIn], repository: Repository | None = 
         server.server_close()
 
 
-def _certificate(folder: Path, hosts: list[str]) -> Path:
+def self_signed(folder: Path, hosts: list[str]) -> Path:
     """A self-signed certificate of these hosts, with its key, in one file: its own authority."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "upstream.pem"
