@@ -6,6 +6,7 @@ standard output, text for people to standard error.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     prepare()
     session = Session()
+    # A run makes much that lives to its end and next to no cycles: looking for them takes a tenth of its time.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         status = cli.main(arguments, prog_name="bundlec", standalone_mode=False, obj=session)
     except UserError as error:
@@ -76,4 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = str(error) if isinstance(error, BundlecError) else f"{type(error).__name__}: {error}"
         say(f"bundlec: internal error: {what}\n{_BUG} BUNDLEC_DEBUG=1 shows where it happened.", err=True)
         return 3
+    finally:
+        if collecting:
+            gc.enable()
     return status if isinstance(status, int) else 0

@@ -6,21 +6,19 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from compiler import graph
 from compiler.durations import format_duration
 from compiler.emit import names
+from compiler.emit.templates import environment
 from compiler.model import Check, Files, Plan, PreflightCheck, Release
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 FILE = "README.md"
-
-_TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 # What Markdown reads as markup in a line: `|` ends a cell, `<` begins HTML, `_` counts outside of words only.
 _MARKUP = re.compile(r"([\\`*\[<|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#>+-])")
 # Hooks that Argo CD runs at each sync; those at deletion it runs when Helm does, from 3.3 on.
@@ -145,15 +143,7 @@ def _limits(plan: Plan) -> Iterator[str]:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(  # noqa: S701 - Markdown, not HTML: the filters escape
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    made = environment()
     filters: dict[str, Callable[[object], str]] = {"inline": inline, "code": code}
-    environment.filters.update(filters)
-    return environment
+    made.filters.update(filters)
+    return made

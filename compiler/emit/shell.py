@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from compiler.emit.templates import environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-_TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 
 
 class Script(str):
@@ -94,15 +93,8 @@ def _body(text: str, function: str) -> list[str]:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(  # noqa: S701 - shell, not HTML: `finalize` quotes
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
+    return environment(
         finalize=_quoted,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
         variable_start_string="@{",
         variable_end_string="}@",
         block_start_string="@%",
