@@ -53,6 +53,22 @@ class Witness:
                     wrong.append(f"{release.id} was written at {touched}, before {check.check.id} held at {held}")
         return wrong
 
+    def removal_violations(self) -> list[str]:
+        """Each edge of the plan whose provider lost an object before its dependant had lost all, as a sentence."""
+        deleted: dict[tuple[str, str, str, str], str] = {}
+        for event in self.deployer():
+            if event["verb"] == "delete":
+                deleted.setdefault(reference(event), event["requestReceivedTimestamp"])
+        wrong = []
+        for edge in self.plan.edges:
+            provider = [deleted[o] for o in self.objects(self.plan.release(edge.provider)) if o in deleted]
+            dependant = [deleted[o] for o in self.objects(self.plan.release(edge.dependant)) if o in deleted]
+            if provider and dependant and min(provider) < max(dependant):
+                wrong.append(
+                    f"{edge.provider} was removed from {min(provider)}, {edge.dependant} until {max(dependant)}"
+                )
+        return wrong
+
     def writes(self, *agents: str) -> list[Event]:
         """Writes by programs whose name begins with one of these."""
         return [e for e in self.events if e["verb"] in WRITES and e.get("userAgent", "").startswith(agents)]
