@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from tests.e2e.binaries import MissingError, programs
 from tests.e2e.cluster import ROOT, Cluster, has_tools
 
 collect_ignore_glob = [] if os.environ.get("BUNDLEC_E2E") else ["test_*.py"]
+
+CORE = ("deploy.sh", "helmfile", "API server", "guard Jobs")
+"""Deployers whose scenarios come first, in this order, and run however late it is."""
 
 KEPT = ROOT / ".e2e"
 """Where the traces of failures go. Emptied at the start of a run."""
@@ -38,14 +42,16 @@ class Row:
 
 
 _ROWS = pytest.StashKey[dict[str, Row]]()
+_STARTED = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ROWS] = {}
+    config.stash[_STARTED] = time.monotonic()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All of them carry the marker; where nothing can run, all are skipped for one reason."""
+    """All of them carry the marker, the core comes first; where nothing can run, all are skipped for one reason."""
     here = Path(__file__).parent
     mine = [item for item in items if here in item.path.parents]
     why = _unable() if mine else ""
@@ -53,8 +59,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.e2e)
         if why:
             item.add_marker(pytest.mark.skip(reason=why))
+    items.sort(key=lambda item: CORE.index(_deployer(item)) if _deployer(item) in CORE else len(CORE))
     if mine and not why and not config.option.collectonly:
         shutil.rmtree(KEPT, ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """BUNDLEC_E2E_SECONDS after the start only the core begins: a run that is cut off by others would show nothing."""
+    limit = os.environ.get("BUNDLEC_E2E_SECONDS")
+    if limit and _deployer(item) not in CORE and time.monotonic() - item.config.stash[_STARTED] > float(limit):
+        pytest.skip(f"no time left for {_deployer(item)} in this run (BUNDLEC_E2E_SECONDS={limit})")
+
+
+def _deployer(item: pytest.Item) -> str:
+    return str(getattr(getattr(item, "module", None), "DEPLOYER", ""))
 
 
 def _unable() -> str:
