@@ -150,9 +150,42 @@ def test_stuck_finalizer(nvke: Cluster) -> None:
     nvke.api.merge(f"{path}/theirs", {"metadata": {"finalizers": None}})
 
 
-def test_undeploy(nvke: Cluster) -> None:
-    """undeploy.sh: reverse order, operators last, CRDs and namespaces stay."""
+def test_stuck_drain(nvke: Cluster) -> None:
+    """undeploy.sh: a drain that does not end is reported with the commands of recovery; the operators stay"""
+    path = "/apis/maintenance.nvidia.com/v1alpha1/namespaces/default/nodemaintenances"
+    drain: Object = {
+        "apiVersion": "maintenance.nvidia.com/v1alpha1",
+        "kind": "NodeMaintenance",
+        "metadata": {"name": "drain", "finalizers": ["maintenance.nvidia.com/finalizer"]},
+        "spec": {"nodeName": "gpu-0", "requestorID": "sriov.example"},
+    }
+    nvke.api.create(path, drain)
+    nvke.api.delete(f"{path}/drain")
     nvke.mark()
+    run = nvke.undeploy(GATE_TIMEOUT_SCALE="0.02").expect(
+        3,
+        "network-operator/no-node-maintenance: NOT met",
+        "stuck: NodeMaintenance default/drain",
+        "kubectl delete nodemaintenance '<name>' -n '<namespace>' --wait=false",
+        """kubectl patch nodemaintenance '<name>' -n '<namespace>' --type=merge -p '{"metadata":{"finalizers":null}}'""",
+        "kubectl uncordon '<node>'",
+        "stopped at network-operator-post",
+    )
+    # What depends on it was removed before; then the policies were out of sync for a while, and that was waited for.
+    assert "sriov-ib-networks" not in nvke.statuses()
+    assert "node-states-synced: holds" in run.output
+    assert {"network-operator", "network-operator-post"} <= set(nvke.statuses())
+    held = nvke.api.request("GET", f"{path}/drain")["metadata"]
+    assert held["finalizers"] == ["maintenance.nvidia.com/finalizer"]
+    assert not [e for e in nvke.witness(since_mark=True).deployer() if reference(e)[1] == "nodemaintenances"]
+    # By hand, as it said.
+    patch = ["patch", "nodemaintenance", "drain", "-n", "default", "--type=merge"]
+    nvke.kubectl(*patch, "-p", '{"metadata":{"finalizers":null}}')
+
+
+def test_undeploy(nvke: Cluster) -> None:
+    """undeploy.sh, run again: reverse order, operators last, CRDs and namespaces stay"""
+    # The mark is that of the run that was stopped: both together are one removal.
     nvke.undeploy().expect(0, "releases with CRDs stay")
     witness = nvke.witness(since_mark=True)
     gone: dict[str, str] = {}
@@ -163,13 +196,15 @@ def test_undeploy(nvke: Cluster) -> None:
     assert [name for name, _ in sorted(gone.items(), key=lambda item: item[1])] == order[::-1]
     kept = {r.id for r in nvke.bundle.plan.releases if r.keep}
     assert set(nvke.statuses()) == kept
-    assert {"network-operator", "gpu-operator"} <= set(gone)
-    states = [e for e in witness.events if reference(e)[1] == "sriovnetworknodestates"]
-    synced = max(
-        (e["stageTimestamp"] for e in states if e["requestObject"]["status"]["syncStatus"] == "Succeeded"), default=""
-    )
+    assert {"network-operator", "gpu-operator", "sriov-ib-networks"} <= set(gone)
+    states = [
+        (e["stageTimestamp"], e["requestObject"]["status"]["syncStatus"])
+        for e in witness.events
+        if reference(e)[1] == "sriovnetworknodestates" and e["objectRef"].get("subresource") == "status"
+    ]
+    assert {status for _, status in states} == {"InProgress", "Succeeded"}, states
     operator = [e for e in witness.deployer() if e["verb"] == "delete" and reference(e)[3] == "network-operator"]
-    assert synced < min(e["requestReceivedTimestamp"] for e in operator)
+    assert max(states)[0] < min(e["requestReceivedTimestamp"] for e in operator)
     assert nvke.kubectl("get", "crd", "ippools.nv-ipam.nvidia.com", "nicclusterpolicies.mellanox.com", "-o", "name")
     assert nvke.kubectl("get", "namespace", "nvidia-network-operator", "-o", "name")
 
