@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.emit import payload, readme
+from compiler.emit import deploysh, payload, readme
 from compiler.model import ArgoSettings, Gate, GateCheck, GitSettings, Note, Plan
 from tests.support.plans import INSTALLER, settings, small_plan
 
@@ -134,3 +134,13 @@ def test_the_page_is_tidy() -> None:
         assert shown.endswith("\n")
         assert not any(line != line.rstrip() for line in shown.splitlines())
         assert "{{" not in re.sub(r"```mermaid.*?```", "", shown, flags=re.DOTALL)
+
+
+def test_it_tells_the_exit_statuses_that_deploy_sh_has() -> None:
+    def statuses(shown: str) -> set[str]:
+        told = re.search(r"Exit status: (.*?)\.\n", shown, re.DOTALL)
+        assert told
+        return set(re.findall(r"(?:^|, |,\n)(\d+) ", told[1]))
+
+    plan = small_plan()
+    assert statuses(text(plan)) == statuses(deploysh.emit(plan)["deploy.sh"].decode()) == {*"012345", "130"}
