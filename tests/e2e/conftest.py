@@ -111,6 +111,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         scenario = f"{text} ({', '.join(others)})" if others else text
         row = item.config.stash[_ROWS][item.nodeid] = Row(deployer, scenario)
     row.seconds += call.duration
+    if report.when == "call":  # `record_property("with", text)`: what was in place of the real thing
+        row.scenario += "".join(f" [{text}]" for name, text in report.user_properties if name == "with")
     if report.outcome != "passed" and row.outcome != "failed":
         row.outcome = report.outcome
     if report.outcome == "failed" and row.kept is None:

@@ -16,20 +16,20 @@ import sys
 from pathlib import Path
 
 
-def plugins(folder: Path) -> tuple[Path, bool]:
-    """A folder of Helm plugins with one named `diff` in it, made below `folder`; and whether that is helm-diff itself."""
+def plugins(folder: Path) -> Path:
+    """A folder of Helm plugins with one named `diff` in it, made below `folder` if there is none."""
     data = os.environ.get("HELM_DATA_HOME") or Path.home() / ".local" / "share" / "helm"
     installed = Path(os.environ.get("HELM_PLUGINS") or Path(data) / "plugins")
     for about in sorted(installed.glob("*/plugin.yaml")):
         if "name: diff" in about.read_text().replace('"', "").splitlines():
-            return installed, True
+            return installed
     place = folder / "helm-plugins" / "diff"
     place.mkdir(parents=True, exist_ok=True)
     (place / "plugin.yaml").write_text(
         "name: diff\nversion: 3.15.11\nusage: compare\ndescription: compare\n"
         f'command: "{sys.executable} {Path(__file__).resolve()}"\n'
     )
-    return place.parent, False
+    return place.parent
 
 
 def main() -> int:

@@ -204,7 +204,12 @@ def test_undeploy(nvke: Cluster) -> None:
     ]
     assert {status for _, status in states} == {"InProgress", "Succeeded"}, states
     operator = [e for e in witness.deployer() if e["verb"] == "delete" and reference(e)[3] == "network-operator"]
-    assert max(states)[0] < min(e["requestReceivedTimestamp"] for e in operator)
+    removed = min(e["requestReceivedTimestamp"] for e in operator)
+    assert max(states)[0] < removed
+    # Its operands are gone, finalizers and all, before the operator goes.
+    operands = {"sriovibnetworks", "sriovnetworknodepolicies", "ippools", "nicclusterpolicies"}
+    written = {r: max(e["stageTimestamp"] for e in witness.events if reference(e)[1] == r) for r in operands}
+    assert max(written.values()) < removed, (written, removed)
     assert nvke.kubectl("get", "crd", "ippools.nv-ipam.nvidia.com", "nicclusterpolicies.mellanox.com", "-o", "name")
     assert nvke.kubectl("get", "namespace", "nvidia-network-operator", "-o", "name")
 

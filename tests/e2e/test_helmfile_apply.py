@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,8 +24,14 @@ def helm(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def applied(helm: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp(f"helmfile-apply-{helm}"), NVKE, helm) as made:
-        made.environment["HELM_PLUGINS"] = str(plugins(made.folder)[0])
+        made.environment["HELM_PLUGINS"] = str(plugins(made.folder))
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _compared(applied: Cluster, record_property: Callable[[str, object], None]) -> None:
+    stand_in = Path(applied.environment["HELM_PLUGINS"]).is_relative_to(applied.folder)
+    record_property("with", "a stand-in for helm-diff" if stand_in else "helm-diff")
 
 
 def test_apply(applied: Cluster) -> None:
