@@ -64,9 +64,12 @@ def test_destroy_keeps(synced: Cluster) -> None:
 
 
 def test_destroy(synced: Cluster) -> None:
-    """`destroy` goes in reverse order, with the waits of the teardown"""
+    """`destroy` goes in reverse order, with the waits of the teardown; with CRDs only when purging is asked for"""
     synced.mark()
+    synced.helmfile("--selector", "bundlec.dev/teardown!=keep", "destroy").expect(0)
+    assert set(synced.statuses()) == {r.id for r in synced.bundle.plan.releases if r.keep}
     synced.helmfile("destroy", BUNDLEC_PURGE="1").expect(0)
+    assert synced.statuses() == {}
     witness = synced.witness(since_mark=True)
     gone: dict[str, str] = {}
     for event in witness.deployer():
@@ -75,7 +78,6 @@ def test_destroy(synced: Cluster) -> None:
     for edge in synced.bundle.plan.edges:
         if edge.provider in gone and edge.dependant in gone:
             assert gone[edge.dependant] < gone[edge.provider], edge
-    assert synced.statuses() == {}
     # A drain ran once the policies were gone; the operator stayed until it had ended.
     states = [
         (e["stageTimestamp"], e["requestObject"]["status"]["syncStatus"])
