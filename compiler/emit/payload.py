@@ -66,6 +66,17 @@ def manifest_files(release: Release) -> list[tuple[str, KubeObject]]:
     return [(f"{directory(release)}/manifests/{name}.yaml", item) for name, item in _file_names(release)]
 
 
+def as_emitted(item: KubeObject) -> dict[str, Any]:
+    """An object as its file holds it: keys in one order, and the wave of its piece for Argo CD."""
+    data: dict[str, Any] = plain(item.data)
+    wave = WAVES.get(item.piece)
+    if wave is not None:
+        metadata = data["metadata"]
+        metadata["annotations"] = {**metadata.get("annotations", {}), _WAVE: wave}
+        data["metadata"] = plain(metadata)
+    return data
+
+
 def namespace_file(name: str) -> str:
     """The file of a namespace, relative to the bundle: `namespaces/<name>.yaml`."""
     return f"namespaces/{name}.yaml"
@@ -115,7 +126,7 @@ def _content(release: Release) -> dict[str, bytes]:
         return {"values.yaml": _yaml(plain(release.values))}
     files = {"templates/all.yaml": _TEMPLATE.encode()}
     for name, item in _file_names(release):
-        files[f"manifests/{name}.yaml"] = _yaml(_with_wave(item))
+        files[f"manifests/{name}.yaml"] = _yaml(as_emitted(item))
     return files
 
 
@@ -158,16 +169,6 @@ def _file_name(item: KubeObject, attempt: int) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     return text
-
-
-def _with_wave(item: KubeObject) -> Any:
-    data = plain(item.data)
-    wave = WAVES.get(item.piece)
-    if wave is not None:
-        metadata = data["metadata"]
-        metadata["annotations"] = {**metadata.get("annotations", {}), _WAVE: wave}
-        data["metadata"] = plain(metadata)
-    return data
 
 
 def _namespace(plan: Plan, namespace: Namespace) -> dict[str, Any]:

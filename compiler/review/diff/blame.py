@@ -1,14 +1,18 @@
-"""Which line of the sources caused a difference, from the traces and origins that both sides carry."""
+"""Which line of the sources caused a difference, from the traces and origins that both sides carry.
+
+A cause is an edited line. Where the line that decides now was not edited, the cause is what it won over and went, or
+what took it into the recipe; where neither is known, it is the only edit that can have reached the bundle, or nothing.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
 
-from compiler.model import Catalog, ComponentRef, KubeObject, Overlay, Recipe, ResolvedComponent, TraceEntry
+from compiler.model import Check, KubeObject, ResolvedComponent, TraceEntry
 from compiler.paths import MISSING, lookup
+from compiler.review.diff import origins
+from compiler.review.diff.edits import Edits
 from compiler.review.diff.model import Entry, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.sources import Sources
@@ -16,6 +20,7 @@ from compiler.review.diff.values import Change, same
 from compiler.source import Origin, Path
 
 _MANY = 20  # edits of one file beyond which it is taken as rewritten
+_Said = tuple[TraceEntry, SideName]
 
 
 class Blame:
@@ -25,21 +30,29 @@ class Blame:
         self.base = base
         self.head = head
         self.sources = sources
+        self.edits = Edits(base, head, sources)
 
     def value(self, old: ResolvedComponent | None, new: ResolvedComponent | None, change: Change) -> Entry:
         """The change of a value with the line that decides it now, or that decided it and is gone."""
         before = _chain(old, change.old_at if change.old is not MISSING else change.new_at)
         after = _chain(new, change.new_at if change.new is not MISSING else change.old_at)
-        if change.new is MISSING and before and _inside_list(old, change.old_at):
-            return self._entry(change, before[-1], "base", old, change.old_at)  # the line that went
-        if after and not _known(after[-1], before):
-            entry = self._entry(change, after[-1], "head", new, change.new_at)
-            return replace(entry, layer=f"{entry.layer}: {told}") if (told := _nulled(new, change)) else entry
-        if before and not _known(before[-1], after):
-            return self._entry(change, before[-1], "base", old, change.old_at)
-        if after:
-            return self._entry(change, after[-1], "head", new, change.new_at)
-        return self._entry(change, before[-1], "base", old, change.old_at) if before else Entry(change)
+        said = list(_deciding(before, after, gone=change.new is MISSING and _inside_list(old, change.old_at)))
+        if not said:
+            return Entry(change, self._only(new or old, old))
+        shown = said[0]
+        places = ((entry, self._edited(entry, side, old, new, change)) for entry, side in said)
+        hit = next(((entry, place) for entry, place in places if place is not None), None)
+        if hit is not None:
+            layer = hit[0].layer
+            told = _nulled(new, change) if hit[0] is shown[0] and shown[1] == "head" else ""
+            return Entry(change, hit[1], f"{layer}: {told}" if told else layer)
+        decider = self._place(shown, old, new, change)
+        cause = next((p for entry, _ in said if (p := self.edits.chosen(entry.origin)) is not None), None)
+        cause = cause or self._only(new or old, old)
+        if cause is None:
+            return Entry(change, decider, shown[0].layer)
+        kept = decider is not None and shown[1] == "head" and decider != cause
+        return Entry(change, cause, f"{shown[0].layer}, which brings in {decider}" if kept else shown[0].layer)
 
     def object(self, old: KubeObject | None, new: KubeObject | None) -> tuple[Place, ...]:
         """The lines of a manifest that changed, or the line that lists an unchanged manifest; empty: values did it.
@@ -54,20 +67,17 @@ class Blame:
             return tuple(dict.fromkeys(mine or edits))
         if old is not None and new is not None:
             return ()
-        side_name: SideName = "base" if new is None else "head"
-        snapshot = self.base if new is None else self.head
+        side: SideName = "base" if new is None else "head"
         item = new or old
         assert item is not None
-        component = snapshot.components.get(item.component)
-        if component is None or component.resolved is None:
+        view = (self.base if new is None else self.head).components.get(item.component)
+        if view is None or view.resolved is None:
             return ()
-        folder = component.resolved.component.origin.document.file.rpartition("/")[0]
-        for refs in component.resolved.manifests.values():
-            for ref in refs:
-                if f"{folder}/{ref.file}" == item.source and self.sources.edited(ref.origin.document.file):
-                    place = self.sources.place(ref.origin, side_name)
-                    return (place,) if place else ()
-        return ()
+        folder = view.resolved.component.origin.document.file.rpartition("/")[0]
+        lists = [r for found in view.resolved.manifests.values() for r in found if f"{folder}/{r.file}" == item.source]
+        place = self._first((ref.origin, side) for ref in lists)
+        place = place or next((p for ref in lists if (p := self.edits.chosen(ref.origin)) is not None), None)
+        return (place,) if place else ()
 
     def line_of(self, old: KubeObject | None, new: KubeObject | None, words: Iterable[str]) -> Place | None:
         """The edited line of a manifest that holds one of `words`, the first word that any line holds."""
@@ -80,6 +90,62 @@ class Blame:
         lines = [p for p in lines if self._inside(p, item)] or lines
         return next((p for word in words for p in lines if word in p.text and not p.text.startswith("#")), None)
 
+    def component(self, name: str, side: SideName) -> Place | None:
+        """The line that brings a component (head: now; base: brought it), or that switches it off or on again."""
+        snapshot, other = (self.head, self.base) if side == "head" else (self.base, self.head)
+        there: SideName = "base" if side == "head" else "head"
+        switched = other.plan.recipe.components.get(name) if other.plan is not None else None
+        found: list[tuple[Origin | None, SideName]] = []
+        if switched is not None:
+            found.append((switched.disabled_by, there))
+        view = snapshot.components.get(name)
+        brought = view.resolved.brought_by if view is not None and view.resolved is not None else None
+        found.append((brought, side))
+        place = self._first((at, where) for at, where in found if at is not None)
+        if place is None:
+            chosen = (self.edits.chosen(at) for at, _ in found if at is not None)
+            place = next((p for p in chosen if p is not None), None)
+        return place or self.edits.only() or (self.sources.place(brought, side) if brought is not None else None)
+
+    def component_field(self, name: str, old_name: str, change: Change) -> Place | None:
+        """The line behind a fact of a release: version, namespace, timeout, a gate's readiness."""
+        new = origins.of_component_field(name, self.head, change)
+        old = origins.of_component_field(old_name, self.base, change)
+        return self._caused(_both(change, old, new)) or self.edits.only(name, old_name)
+
+    def bundle_field(self, change: Change) -> Place | None:
+        """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
+        new, old = (origins.of_bundle_field(side, change) for side in (self.head, self.base))
+        place = self._caused(_both(change, old, new))
+        if place is None and change.steps[0] in {"profileOwns", "profile", "preflight"} and self.head.plan is not None:
+            profile = self.head.plan.recipe.profile
+            place = self.edits.chosen(profile.origin) if profile is not None else None
+        return place or self.edits.only()
+
+    def edge(self, found: Iterable[Origin | None], side: SideName, *names: str) -> Place | None:
+        """The line behind an edge: what declares it, else what switches gates, else the only edit of its components."""
+        place = self._caused((at, side) for at in found if at is not None)
+        return (
+            place or self._of_gates() or next((p for name in names if (p := self.edits.only(name)) is not None), None)
+        )
+
+    def check(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
+        """The line behind a check of a component."""
+        sides: tuple[tuple[Check | None, Snapshot, SideName], ...]
+        sides = ((now, self.head, "head"), (was, self.base, "base"))
+        found = ((at, s) for c, snapshot, s in sides if c for at in origins.of_check(c, snapshot, provider))
+        return self._first(found) or self.readiness(provider)
+
+    def readiness(self, provider: str, seconds: int | None = None) -> Place | None:
+        """The line behind what a component's readiness asks for, or behind its deadline."""
+        sides: tuple[tuple[Snapshot, SideName], ...] = ((self.head, "head"), (self.base, "base"))
+        found = ((at, s) for snapshot, s in sides for at in origins.of_readiness(snapshot, provider, seconds))
+        return self._first(found) or self._of_gates() or self.edits.only(provider)
+
+    def _of_gates(self) -> Place | None:
+        sides: tuple[tuple[Snapshot, SideName], ...] = ((self.head, "head"), (self.base, "base"))
+        return self._first((at, side) for s, side in sides for at in origins.of_setting(s, ("gates",)))
+
     def _inside(self, place: Place, item: KubeObject | None) -> bool:
         """Whether a line is in the document of an object: from its `---` to the next."""
         if item is None or place.file != item.source:
@@ -89,184 +155,81 @@ class Blame:
             return True
         return any(f"kind: {item.kind}" in line for line in text) and any(_names(line, item.name) for line in text)
 
-    def component(self, name: str, side: SideName) -> Place | None:
-        """The line that brings a component (head: now; base: brought it), or that switches it off on the head."""
-        snapshot, other = (self.head, self.base) if side == "head" else (self.base, self.head)
-        if side == "base" and self.head.plan is not None:
-            left = self.head.plan.recipe.components.get(name)
-            if left is not None and left.disabled_by is not None:
-                return self.sources.place(left.disabled_by, "head")
-        if side == "head" and other.plan is not None:
-            was = other.plan.recipe.components.get(name)
-            if was is not None and was.disabled_by is not None and self.sources.edited(was.disabled_by.document.file):
-                return self.sources.place(was.disabled_by, "base")
-        view = snapshot.components.get(name)
-        if view is None or view.resolved is None:
-            return None
-        origin = view.resolved.brought_by
-        return self._selected(origin, side) or self.sources.place(origin, side)
+    def _first(self, found: Iterable[tuple[Origin | None, SideName]]) -> Place | None:
+        """The first edited line inside any of several nodes."""
+        places = (self.sources.inside(at, side) for at, side in found if at is not None)
+        return next((place for place in places if place is not None), None)
 
-    def component_field(self, name: str, old_name: str, change: Change) -> Place | None:
-        """The line behind a fact of a release: version, namespace, timeout, a gate's readiness."""
-        for snapshot, side, who in self._sides(change, name, old_name):
-            view = snapshot.components.get(who)
-            if view is None or view.resolved is None or snapshot.plan is None:
-                continue
-            place = self.origins(self._fields(view.resolved, snapshot, change), side)
-            if place is not None and self.sources.edited(place.file):
-                return place
-        return self._edit_of(name)
+    def _caused(self, found: Iterable[tuple[Origin, SideName]]) -> Place | None:
+        """The first edited line inside any of several nodes, else the one that takes an unedited one in."""
+        both = list(found)
+        chosen = (self.edits.chosen(at) for at, _ in both)
+        return self._first(both) or next((place for place in chosen if place is not None), None)
 
-    def bundle_field(self, change: Change) -> Place | None:
-        """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
-        for snapshot, side, _ in self._sides(change, "", ""):
-            if snapshot.plan is None or snapshot.catalog is None:
-                return None
-            for origin in _bundle_origins(snapshot.plan.recipe, snapshot.catalog, snapshot.bundle, change):
-                place = self.sources.place(origin, side)
-                if place is not None and self.sources.edited(place.file):
-                    unedited = not self.sources.edited_line(place) and origin.path[:2] == ("spec", "profile")
-                    return (self._profile_choice() if unedited else None) or place
-        if change.steps[0] in {"constraints", "preflight", "profileOwns"}:
-            return self._profile_choice()
-        return None
+    def _only(self, item: ResolvedComponent | None, old: ResolvedComponent | None) -> Place | None:
+        return self.edits.only(item.name if item else None, old.name if old else None)
 
-    def _profile_choice(self) -> Place | None:
-        """The line of the bundle that chooses another value of the profile than before."""
-        if self.base.facts.get("profile") == self.head.facts.get("profile") or self.head.catalog is None:
-            return None
-        entry = self.head.catalog.workspace.bundles.get(self.head.bundle)
-        if entry and entry.profile:
-            return self.sources.place(entry.origin.down("profile"), "head")
-        overlays = _overlays(self.head.plan.recipe, self.head.catalog) if self.head.plan else []
-        defaults = (
-            self.sources.place(o.origin.down("spec", "profile", "default"), "head") for o in overlays if o.profile
-        )
-        return next((place for place in defaults if place is not None and self.sources.edited_line(place)), None)
+    def _edited(
+        self,
+        said: TraceEntry,
+        side: SideName,
+        old: ResolvedComponent | None,
+        new: ResolvedComponent | None,
+        change: Change,
+    ) -> Place | None:
+        origin = said.origin
+        component, at = (new, change.new_at) if side == "head" else (old, change.old_at)
+        exact = origin.down(*_below(component, at))
+        return self.sources.inside(exact, side) or (self.sources.inside(origin, side) if exact != origin else None)
 
-    def origins(self, found: Iterable[Origin | None], side: SideName) -> Place | None:
-        """The first of several origins whose line was edited, else whose file was, else the first of all."""
-        places = [place for place in (self.sources.place(o, side) for o in found) if place is not None]
-        lines = (p for p in places if self.sources.edited_line(p))
-        return next(lines, next((p for p in places if self.sources.edited(p.file)), places[0] if places else None))
-
-    def _entry(
-        self, change: Change, found: TraceEntry, side: SideName, component: ResolvedComponent | None, at: Path
-    ) -> Entry:
-        origin = found.origin
-        entries = component.trace if component else {}
-        depth = next((n for n in range(len(at), 0, -1) if at[:n] in entries), len(at))
-        place = self.sources.place(origin.down(*at[depth:]), side)
-        if place is not None and not self.sources.edited_line(place) and origin.path[:2] == ("spec", "profile"):
-            chosen = self._profile_choice()  # the line stood there before; what is new is that it applies
-            if chosen is not None:
-                return Entry(change, chosen, f"{found.layer}, which switches on {place}")
-        if not self.sources.rewritten(origin.document.file):
-            selected = self._selected(origin, side)
-            if selected is not None:
-                return Entry(change, selected, found.layer)
-        return Entry(change, place, found.layer)
-
-    def _selected(self, origin: Origin, side: SideName) -> Place | None:
-        """The edited line that takes an unchanged file into the recipe: of a mixin, a values file, a profile."""
-        snapshot = self.head if side == "head" else self.base
-        if snapshot.plan is None or snapshot.catalog is None or self.sources.rewritten(origin.document.file):
-            return None
-        file = origin.document.file
-        stem = file.rsplit("/", 1)[-1].removesuffix(".yaml")
-        candidates: list[Origin] = []
-        for overlay in _overlays(snapshot.plan.recipe, snapshot.catalog):
-            candidates += [where for name, where in overlay.mixins if name == stem and "/mixins/" in f"/{file}"]
-            refs = [
-                *overlay.refs,
-                *(r for v in (overlay.profile.values.values() if overlay.profile else ()) for r in v.refs),
-            ]
-            candidates += [
-                ref.origin.down("valuesFile")
-                for ref in refs
-                if ref.values_file and file.endswith(f"/{ref.values_file}")
-            ]
-            candidates += [overlay.origin.down("spec", "base")] if overlay.base == stem else []
-        entry = snapshot.catalog.workspace.bundles.get(snapshot.bundle)
-        if entry is not None:
-            candidates += [entry.origin.down(key) for key in ("profile", "recipe", "inputs") if getattr(entry, key)]
-        places = (self.sources.place(o, side) for o in candidates)
-        return next((place for place in places if place is not None and self.sources.edited_line(place)), None)
-
-    def _sides(self, change: Change, name: str, old_name: str) -> list[tuple[Snapshot, SideName, str]]:
-        sides: list[tuple[Snapshot, SideName, str]] = [(self.head, "head", name), (self.base, "base", old_name)]
-        return sides[::-1] if change.new is MISSING else sides
-
-    def _fields(self, item: ResolvedComponent, snapshot: Snapshot, change: Change) -> Iterator[Origin | None]:
-        """Nodes that may have caused a changed fact of a release, the most likely first."""
-        yield self._field(item, snapshot, change)
-        if change.steps[0] == "health" and change.steps[-1] == "namespace" and snapshot.plan and snapshot.catalog:
-            # A check that names no namespace looks into the component's.
-            yield _namespace(item, snapshot.plan.recipe, snapshot.catalog)
-
-    def _field(self, item: ResolvedComponent, snapshot: Snapshot, change: Change) -> Origin | None:
-        assert snapshot.plan is not None
-        assert snapshot.catalog is not None
-        own = item.component.origin
-        refs = list(_refs(snapshot.plan.recipe, snapshot.catalog, item.name))
-        match tuple(str(step) for step in change.steps[:2]):
-            case ("chart", "version"):
-                chart = item.component.chart
-                if chart is not None and chart.version != item.version:
-                    return next((r.origin.down("version") for r in refs if r.version == item.version), own)
-                return own.down("spec", "chart", "version")
-            case ("chart", key):
-                return own.down("spec", "chart", key)
-            case ("namespace", *_):
-                return _namespace(item, snapshot.plan.recipe, snapshot.catalog)
-            case ("install", key):
-                return own.down("spec", "install", key)
-            case ("teardownBefore" | "stuck", *_):
-                return own.down("spec", "teardown")
-            case ("crdsBefore" | "crdUpgrade" | "keep", *_):
-                return own.down("spec", "crds")
-            case ("health", check) if check in item.component.checks:
-                return item.component.checks[check].origin
-            case ("drift", *_):
-                return own.down("spec", "drift")
-        return None
-
-    def _edit_of(self, name: str) -> Place | None:
-        for snapshot in (self.head, self.base):
-            view = snapshot.components.get(name)
-            if view is not None and view.resolved is not None:
-                file = view.resolved.component.origin.document.file
-                if self.sources.edited(file):
-                    return self.sources.first_edit(file)
-        return None
+    def _place(
+        self, said: _Said, old: ResolvedComponent | None, new: ResolvedComponent | None, change: Change
+    ) -> Place | None:
+        entry, side = said
+        component, at = (new, change.new_at) if side == "head" else (old, change.old_at)
+        return self.sources.place(entry.origin.down(*_below(component, at)), side)
 
 
-def readiness_origins(snapshot: Snapshot, provider: str, seconds: int) -> Iterator[Origin]:
-    """Where the deadline of a gate's check may come from: refs that override it, then the component."""
-    view = snapshot.components.get(provider)
-    if view is None or view.resolved is None or snapshot.plan is None or snapshot.catalog is None:
-        return
-    for ref in _refs(snapshot.plan.recipe, snapshot.catalog, provider):
-        if ref.readiness.timeout == seconds:
-            yield ref.origin.down("readiness", "timeout")
-    component = view.resolved.component
-    for readiness in (component.readiness_ready, component.readiness_api):
-        if readiness is not None and readiness.timeout == seconds:
-            yield readiness.origin.down("timeout")
-    for readiness in (component.readiness_ready, component.readiness_api):
-        if readiness is not None:
-            yield readiness.origin
+def _both(change: Change, old: Iterable[Origin], new: Iterable[Origin]) -> list[tuple[Origin, SideName]]:
+    """What two sides offer, the side first that has the changed thing."""
+    sides: list[list[tuple[Origin, SideName]]] = [[(at, "head") for at in new], [(at, "base") for at in old]]
+    return [item for side in (sides[::-1] if change.new is MISSING else sides) for item in side]
+
+
+def _deciding(before: tuple[TraceEntry, ...], after: tuple[TraceEntry, ...], *, gone: bool) -> Iterator[_Said]:
+    """What was said on either side, what decides first; what both sides say alike comes last.
+
+    `gone`: an item of a list went, which shows only where it was.
+    """
+    new: list[_Said] = [(e, "head") for e in reversed(after) if not _known(e, before)]
+    old: list[_Said] = [(e, "base") for e in reversed(before) if not _known(e, after)]
+    if gone and before:
+        yield before[-1], "base"
+    # A line on top of the chain that is new decides; else what was on top and went; else what is left on top.
+    top = after and not _known(after[-1], before)
+    yield from (*new, *old) if top else (*old, *new)
+    yield from ((e, "head") for e in reversed(after) if _known(e, before))
+    if not after:
+        yield from ((e, "base") for e in reversed(before) if _known(e, after))
 
 
 def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry, ...]:
-    """What every layer did at a path, or at the list that holds it."""
+    """What every layer did at a path, or at what holds it: a list, or a map that was put in its place or deleted."""
     if component is None:
         return ()
     for length in range(len(path), 0, -1):
         entries = component.trace.get(path[:length])
+        if entries and length < len(path):
+            entries = tuple(e for e in entries if not isinstance(e.value, Mapping))
         if entries:
             return entries
     return ()
+
+
+def _below(component: ResolvedComponent | None, at: Path) -> Path:
+    """The steps from the node that the trace knows to a path."""
+    entries = component.trace if component else {}
+    return at[next((n for n in range(len(at), 0, -1) if at[:n] in entries), len(at)) :]
 
 
 def _inside_list(component: ResolvedComponent | None, path: Path) -> bool:
@@ -296,61 +259,3 @@ def _names(line: str, name: str) -> bool:
 def _known(entry: TraceEntry, chain: Iterable[TraceEntry]) -> bool:
     """Whether the same layer said the same on the other side."""
     return any(e.layer == entry.layer and e.action == entry.action and same(e.value, entry.value) for e in chain)
-
-
-def _overlays(recipe: Recipe, catalog: Catalog) -> list[Overlay]:
-    return [catalog.overlays[name] for name in reversed(recipe.overlays) if name in catalog.overlays]
-
-
-def _refs(recipe: Recipe, catalog: Catalog, name: str) -> Iterator[ComponentRef]:
-    """The refs of a component, the last one that applies first."""
-    for mixin in reversed(recipe.mixins):
-        yield from (ref for ref in catalog.mixins[mixin].refs if ref.name == name)
-    for overlay in _overlays(recipe, catalog):
-        yield from (ref for ref in overlay.refs if ref.name == name)
-
-
-def _namespace(item: ResolvedComponent, recipe: Recipe, catalog: Catalog) -> Origin:
-    """What names the namespace of a component: the ref that moves it, or the component itself."""
-    moved = (r.origin.down("namespace") for r in _refs(recipe, catalog, item.name) if r.namespace == item.namespace)
-    return next(moved, item.component.namespace.origin.down("name"))
-
-
-def _bundle_origins(recipe: Recipe, catalog: Catalog, bundle: str, change: Change) -> Iterator[Origin]:
-    """Nodes that may have caused a changed fact of a bundle, the most likely first; none for what only follows."""
-    head = str(change.steps[0])
-    rest = tuple(step for step in change.steps[1:] if isinstance(step, str))
-    entry = catalog.workspace.bundles.get(bundle)
-    holders = [*([entry.origin] if entry else []), catalog.workspace.origin.down("spec")]
-    if head == "settings":
-        exact = (holder.down(*rest) for holder in holders)
-        yield from (origin for origin in exact if _holds(origin))
-        yield from (origin for holder in holders if rest and _holds(origin := holder.down(rest[0])))
-    elif head == "switchedOff":
-        item = recipe.components.get(rest[0])
-        yield from [item.disabled_by] if item is not None and item.disabled_by is not None else []
-    elif head == "namespaces":
-        for item in recipe.enabled():
-            if item.namespace == rest[0]:
-                label = item.component.namespace.origin.down("labels", *rest[1:2])
-                yield label if len(rest) > 1 and _holds(label) else _namespace(item, recipe, catalog)
-    elif head == "constraints":
-        yield from (c.origin for c in recipe.constraints.values() if f"[name={c.name}]" in change.path)
-    elif head in {"profile", "inputs", "recipe"} and entry is not None:
-        yield from (origin for key in (head, "recipe") if _holds(origin := entry.origin.down(key)))
-    for overlay in _overlays(recipe, catalog):
-        origin = overlay.origin.down("spec", head)
-        if head not in {"settings", "preflight"} and _holds(origin):
-            items = overlay.origin.document.data["spec"][head]
-            number = items.index(rest[0]) if isinstance(items, list) and rest and rest[0] in items else None
-            yield origin if number is None else origin.down(number)
-
-
-def _holds(origin: Origin) -> bool:
-    data: Any = origin.document.data
-    for step in origin.path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compiler.emit.payload import as_emitted
 from compiler.model import Files, KubeObject
 from compiler.paths import MISSING
 from compiler.review.diff import risks
@@ -26,7 +27,8 @@ from compiler.versions import parse_version
 def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
     """What differs between a bundle on the base's side and on the head's. `status` is `same` when no file does."""
     name, old_name = head.bundle, base.bundle if base.bundle != head.bundle else None
-    files = file_changes(base.files, head.files, (base.bundle, head.bundle))
+    prefixes = (str(base.facts["settings"]["prefix"]), str(head.facts["settings"]["prefix"]))
+    files = file_changes(base.files, head.files, (base.bundle, head.bundle), prefixes)
     if not files:
         return BundleDiff(name, "same", recipe=head.recipe)
     blame = Blame(base, head, sources)
@@ -139,7 +141,7 @@ def _object_pairs(base: Snapshot, head: Snapshot, names: Iterable[tuple[str | No
     rest: tuple[list[KubeObject], list[KubeObject]] = ([], [])
     for old, new in names:
         sides = [
-            [o for r in s.releases_of(name) for o in r.objects] if name else []
+            [replace(o, data=as_emitted(o)) for r in s.releases_of(name) for o in r.objects] if name else []
             for s, name in ((base, old), (head, new))
         ]
         for pair in pairs(*sides):

@@ -19,13 +19,16 @@ _Masks: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
 _CONTENT = re.compile(rb"^    content: '?([0-9a-f]{8})'?$", re.MULTILINE)
 
 
-def file_changes(base: Files, head: Files, bundles: tuple[str, str]) -> tuple[FileChange, ...]:
+def file_changes(
+    base: Files, head: Files, bundles: tuple[str, str], prefixes: tuple[str, str] = ("", "")
+) -> tuple[FileChange, ...]:
     """Every file that is not the same on both sides, by path.
 
-    Lines that differ only in a content hash or in the name of a renamed bundle (`bundles`), which follow from what
-    other entries tell, are no difference of a deployer's file: such a file is `told`.
+    Lines that differ only in a content hash, in the name of a renamed bundle (`bundles`) or in the prefix of the
+    deployers' objects (`prefixes`), which follow from what other entries tell, are no difference of a deployer's file:
+    such a file is `told`.
     """
-    masks = _masks(_hashes(base) | _hashes(head), bundles)
+    masks = _masks(_hashes(base) | _hashes(head), bundles, prefixes)
     paths = (path for path in sorted({*base, *head}) if base.get(path) != head.get(path))
     return tuple(_change(path, base.get(path), head.get(path), masks) for path in paths)
 
@@ -73,7 +76,9 @@ def _hunk(before: list[str], after: list[str], *, named: bool) -> tuple[str, ...
 def _part(path: str) -> str:
     top, _, rest = path.partition("/")
     if top == "components":
-        return "values" if rest.endswith("/values.yaml") else "manifests" if "/manifests/" in rest else "told"
+        if rest.endswith(("/Chart.yaml", "/templates/all.yaml")):
+            return "told"  # a name, a hash, and the same template everywhere
+        return "values" if rest.endswith("/values.yaml") else "manifests" if "/manifests/" in rest else "wiring"
     if top == "namespaces":
         return "namespaces"
     if top == "examples" or path == "README.md":
@@ -91,7 +96,7 @@ def _counted(before: list[str], after: list[str]) -> tuple[int, int]:
     return gone, come
 
 
-def _masks(hashes: frozenset[str], bundles: tuple[str, str]) -> _Masks:
+def _masks(hashes: frozenset[str], bundles: tuple[str, str], prefixes: tuple[str, str]) -> _Masks:
     """What is replaced by a word before lines are compared."""
     found: list[tuple[re.Pattern[str], str]] = []
     if hashes:
@@ -100,6 +105,9 @@ def _masks(hashes: frozenset[str], bundles: tuple[str, str]) -> _Masks:
     if bundles[0] != bundles[1]:
         words = "|".join(re.escape(name) for name in bundles)
         found.append((re.compile(rf"(?<![\w-])({words})(?![\w-])"), "<bundle>"))
+    if prefixes[0] != prefixes[1]:
+        words = "|".join(re.escape(name) for name in sorted(prefixes, key=len, reverse=True) if name)
+        found.append((re.compile(rf"(?<![\w-])({words})(?!\w)"), "<prefix>"))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from compiler.emit.inventory import check_data
 from compiler.graph import describe
 from compiler.model import Check
 from compiler.review.diff.blame import Blame
-from compiler.review.diff.model import OrderChange, SideName
+from compiler.review.diff.model import OrderChange
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.values import same
 
@@ -35,17 +35,18 @@ def health_changes(
                 if all(in_gates) or _alike(check_data(was), check_data(now), moved=before.namespace != after.namespace):
                     continue
                 text = f"{subject}: now waits for {describe(now)} instead of {describe(was)}"
-                yield _change("retargeted", after.name, text, now, "head", blame)
+                yield _change("retargeted", after.name, text, blame, now, was)
             elif now is not None and not in_gates[1]:
-                yield _change("extended", after.name, f"{subject}: also waits for {describe(now)}", now, "head", blame)
+                yield _change("extended", after.name, f"{subject}: also waits for {describe(now)}", blame, now)
             elif was is not None and not in_gates[0]:
                 text = f"{subject}: no longer waits for {describe(was)}"
-                yield _change("weakened", after.name, text, was, "base", blame)
+                yield _change("weakened", after.name, text, blame, None, was)
 
 
-def _change(status: str, name: str, text: str, check: Check, side: SideName, blame: Blame) -> OrderChange:
-    at = blame.sources.place(check.origin, side)
-    return OrderChange("gate", status, name, text, at, hard=False)
+def _change(
+    status: str, name: str, text: str, blame: Blame, now: Check | None, was: Check | None = None
+) -> OrderChange:
+    return OrderChange("gate", status, name, text, blame.check(name, now, was), hard=False)
 
 
 def _checks(snapshot: Snapshot, component: str) -> Mapping[str, Check]:

@@ -10,7 +10,7 @@ from compiler.durations import format_duration
 from compiler.emit.inventory import check_data
 from compiler.graph import describe
 from compiler.model import Edge, Gate, GateCheck
-from compiler.review.diff.blame import Blame, readiness_origins
+from compiler.review.diff.blame import Blame
 from compiler.review.diff.model import Link, OrderChange, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.values import same
@@ -100,18 +100,18 @@ def _gate(release: str, before: Gate, after: Gate, blame: Blame) -> Iterable[Ord
     if more:
         text = f"{subject} also waits for: {'; '.join(_told(c) for c in more)}"
         yield OrderChange(
-            "gate", "extended", release, text, _gate_place(replace(after, checks=tuple(more)), "head", blame)
+            "gate", "extended", release, text, _more_place(replace(after, checks=tuple(more)), "head", blame)
         )
     if less:
         text = f"{subject} no longer waits for: {'; '.join(_told(c) for c in less)}"
-        at = _gate_place(replace(before, checks=tuple(less)), "base", blame)
+        at = _more_place(replace(before, checks=tuple(less)), "base", blame)
         yield OrderChange("gate", "weakened", release, text, at)
     deadlines: dict[tuple[str, int, int], list[GateCheck]] = {}
     for key in [k for k in new if k in old]:
         was, now = old[key], new[key]
         if not same(check_data(was.check), check_data(now.check)):
             text = f"gate of {release}: now waits for {describe(now.check)} instead of {describe(was.check)}"
-            yield OrderChange("gate", "retargeted", release, text, _check_place(now, "head", blame))
+            yield OrderChange("gate", "retargeted", release, text, _check_place(now, was, blame))
         if was.timeout != now.timeout:
             deadlines.setdefault((key[0], was.timeout, now.timeout), []).append(now)
         for word, a, b in (("onTimeout", was.on_timeout, now.on_timeout), ("scope", was.scope, now.scope)):
@@ -215,25 +215,38 @@ def _edge_place(edge: Edge, side: SideName, blame: Blame) -> Place | None:
         provider = next((r.component for r in blame.base.releases if r.id == edge.provider), None)
         if provider is not None and provider not in blame.head.components:
             return blame.component(provider, "base")
-    return blame.origins([r.origin for r in edge.reasons], side)
+    snapshot = blame.head if side == "head" else blame.base
+    ends = {r.id: r.component for r in snapshot.releases}
+    names = [ends[name] for name in (edge.dependant, edge.provider) if name in ends]
+    return blame.edge([r.origin for r in edge.reasons], side, *names)
 
 
-def _check_place(item: GateCheck, side: SideName, blame: Blame) -> Place | None:
-    return blame.sources.place(getattr(item.check, "origin", None), side)
+def _check_place(now: GateCheck | None, was: GateCheck | None, blame: Blame) -> Place | None:
+    item = now or was
+    assert item is not None
+    return blame.check(item.provider, now.check if now else None, was.check if was else None)
 
 
 def _gate_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
-    """The check that was edited, else the edge that brought the gate."""
-    places = (_check_place(c, side, blame) for c in gate.checks)
-    found = next((p for p in places if p is not None and blame.sources.edited(p.file)), None)
-    if found is not None:
-        return found
+    """The edge that brought the gate or took it along, else a check that was edited."""
     snapshot = blame.head if side == "head" else blame.base
     providers = {r.id for r in snapshot.releases if r.component in {c.provider for c in gate.checks}}
     edges = [e for e in snapshot.edges if e.dependant == gate.id and e.provider in providers]
-    at = blame.origins([r.origin for e in edges for r in e.reasons], side)
-    return at if at is not None and blame.sources.edited(at.file) else None
+    places = (_edge_place(e, side, blame) for e in edges)
+    found = next((p for p in places if p is not None), None)
+    return found or _gate_check_place(gate, side, blame)
+
+
+def _more_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
+    """What made a gate ask for more, or for less: its checks, else the edge that came or went."""
+    return _gate_check_place(gate, side, blame) or _gate_place(gate, side, blame)
+
+
+def _gate_check_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
+    """A check of a gate that was edited, or the readiness that asks for it."""
+    both = ((c, None) if side == "head" else (None, c) for c in gate.checks)
+    return next((p for now, was in both if (p := _check_place(now, was, blame)) is not None), None)
 
 
 def _deadline_place(item: GateCheck, blame: Blame) -> Place | None:
-    return blame.origins(readiness_origins(blame.head, item.provider, item.timeout), "head")
+    return blame.readiness(item.provider, item.timeout)

@@ -34,7 +34,7 @@ def report(base: Side, head: Side, sources: Sources, command: str = "", notes: S
     """The comparison of two sides. A bundle that does not compile on a side is told as such, and not compared."""
     bundles = [] if base.errors or head.errors else list(_bundles(base, head, sources))
     bundles.sort(key=lambda b: b.name)
-    found = causes(bundles)
+    found = causes(bundles, sources)
     named = {cause.place.file for cause in found}
     # The files of a component that came or went are its own, whatever they hold.
     come_or_gone = {
@@ -44,7 +44,7 @@ def report(base: Side, head: Side, sources: Sources, command: str = "", notes: S
     edited = {f for f in {*sources.base, *sources.head} if sources.edited(f)}
     edited = {f for f in edited if not f.startswith(folders) and not any(f"/{folder}" in f for folder in folders)}
     telling = not (base.errors or head.errors or any(b.status == "broken" for b in bundles))
-    idle = tuple(_idle(edited - named, sources)) if telling else ()
+    idle = tuple(_idle(edited, named, sources)) if telling else ()
     errors = base.errors, head.errors
     result = Report(base.label, head.label, command, "", tuple(bundles), found, idle, tuple(notes), *errors)
     return replace(result, verdict=_verdict(result))
@@ -58,14 +58,17 @@ def of_two(base: Snapshot, head: Snapshot, labels: tuple[str, str], command: str
     return replace(result, verdict=_verdict(result))
 
 
-def causes(bundles: Iterable[BundleDiff]) -> tuple[Cause, ...]:
-    """What each source line changes, the lines with the widest effect first."""
+def causes(bundles: Iterable[BundleDiff], sources: Sources) -> tuple[Cause, ...]:
+    """What each edited source line changes, the lines with the widest effect first.
+
+    A line that decides a value now and was not edited itself is no cause.
+    """
     what: dict[Place, dict[str, set[Any]]] = {}
     where: dict[Place, set[str]] = {}
     whom: dict[Place, set[str]] = {}
     for bundle in bundles:
         for place, kind, key, component in _effects(bundle):
-            if place is not None:
+            if place is not None and sources.edited_line(place):
                 what.setdefault(place, {}).setdefault(kind, set()).add(key)
                 where.setdefault(place, set()).add(bundle.name)
                 if component:
@@ -150,15 +153,16 @@ def _bundles(base: Side, head: Side, sources: Sources) -> Iterator[BundleDiff]:
         yield replace(whole(snapshot, added=False), at=_entry_place(snapshot, sources, base_side=True))
 
 
-def _idle(files: Iterable[str], sources: Sources) -> Iterator[str]:
+def _idle(files: Iterable[str], named: Iterable[str], sources: Sources) -> Iterator[str]:
     """Files that differ and cause nothing; one that was moved is told as such."""
-    left = set(files)
+    left, known = set(files), set(named)
     for new in sorted(left - sources.base.keys()):
-        old = next((f for f in sorted(left - sources.head.keys()) if _alike(sources.base[f], sources.head[new])), None)
-        if old is not None:
+        gone = (f for f in sorted(left - sources.head.keys()) if _alike(sources.base[f], sources.head[new]))
+        old = next(gone, None)
+        if old is not None and not {old, new} <= known:
             left -= {old, new}
             yield f"{old} -> {new} (moved)"
-    yield from sorted(left)
+    yield from sorted(left - known)
 
 
 def _alike(old: str, new: str) -> bool:

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import bisect
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compiler.model import Catalog
 from compiler.review.diff.model import Place, SideName
-from compiler.source import Document, Origin, Span
+from compiler.source import Document, Origin, Path, Span, walk
 
+_ALWAYS = ("/component.yaml", "/checks.yaml", "/values.yaml")
 _Opcodes = Sequence[tuple[str, int, int, int, int]]
+
+
+class _Nodes:
+    """The nodes of a document in their order, and the line each begins in."""
+
+    def __init__(self, document: Document) -> None:
+        self.paths = list(walk(document.data))
+        self.lines = [document.marks[at] for at in range(0, min(4 * len(self.paths), len(document.marks)), 4)]
+        self.index = {path: number for number, path in enumerate(self.paths[: len(self.lines)])}
+
+    def extent(self, path: Path) -> tuple[int, int] | None:
+        """The first and the last line of a node with all below it; None when there is no such node."""
+        start = self.index.get(path)
+        if start is None:
+            return None
+        after = start + 1
+        while after < len(self.lines) and self.paths[after][: len(path)] == path:
+            after += 1
+        first = self.lines[start]
+        return first, max(first, self.lines[after] - 1) if after < len(self.lines) else 1 << 30
+
+    def at(self, line: int) -> Path:
+        """The last node that begins in a line or before it."""
+        return self.paths[max(bisect.bisect_right(self.lines, line) - 1, 0)]
 
 
 @dataclass(frozen=True)
@@ -21,6 +47,7 @@ class Sources:
     head: Mapping[str, str]
     _edits: dict[str, _Opcodes] = field(default_factory=dict, repr=False, compare=False)
     _split: dict[tuple[str, SideName], list[str]] = field(default_factory=dict, repr=False, compare=False)
+    _nodes: dict[tuple[str, SideName], _Nodes] = field(default_factory=dict, repr=False, compare=False)
 
     def edited(self, file: str) -> bool:
         """Whether the file differs between the sides."""
@@ -29,11 +56,12 @@ class Sources:
     def rewritten(self, file: str) -> bool:
         """Whether the file was edited or is new, as far as can be told.
 
-        Overlays and mixins are read whether they are used or not. Files of a component are not: one that a side did not
-        read may be an old one that is used now.
+        Most sources are read whether they are used or not. Further values files and manifests of a component are not:
+        one that a side did not read may be an old one that is used now.
         """
         both = file in self.base and file in self.head
-        return self.edited(file) and (both or "/components/" not in f"/{file}")
+        always = "/components/" not in f"/{file}" or file.endswith(_ALWAYS)
+        return self.edited(file) and (both or always)
 
     def edited_line(self, place: Place) -> bool:
         """Whether the line of a place is one of those that differ."""
@@ -57,6 +85,42 @@ class Sources:
             if tag == "replace":
                 return self._at(span.file, min(j1 + span.line - 1 - i1, j2 - 1) + 1, "head")
         return self._at(span.file, span.line, side)
+
+    def inside(self, origin: Origin, side: SideName) -> Place | None:
+        """The first edited line of a node that says something; None when no line of the node was edited.
+
+        Lines of the base that others replaced are told as those, and those that only the head has are found there.
+        """
+        file = origin.document.file
+        extent = self._node(origin.document, side).extent(origin.path) if self.rewritten(file) else None
+        if extent is None:
+            return None
+        for place in self._runs(file, side, *extent):
+            if _says(place.text):
+                return place
+        return None
+
+    def path_of(self, document: Document, place: Place) -> Path:
+        """The path of the node that a line of a document belongs to."""
+        return self._node(document, place.side).at(place.line)
+
+    def _node(self, document: Document, side: SideName) -> _Nodes:
+        found = self._nodes.get((document.file, side))
+        if found is None:
+            found = self._nodes[document.file, side] = _Nodes(document)
+        return found
+
+    def _runs(self, file: str, side: SideName, first: int, last: int) -> Iterator[Place]:
+        """The edited lines between two lines of a side."""
+        for tag, i1, i2, j1, j2 in self._blocks(file):
+            start, end = (i1, i2) if side == "base" else (j1, j2)
+            if tag == "equal" or end < first or start >= last:
+                continue
+            for line in range(max(start + 1, first), min(end, last) + 1):
+                if side == "base" and tag == "replace":
+                    yield self._at(file, min(j1 + line - 1 - i1, j2 - 1) + 1, "head")
+                else:
+                    yield self._at(file, line, side)
 
     def first_edit(self, file: str) -> Place | None:
         """The first line of a file that differs: on the head's side, or on the base's where lines only went."""

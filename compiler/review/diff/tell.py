@@ -107,7 +107,11 @@ def noise(counts: Mapping[str, int]) -> str:
 def folded(report: Report) -> str:
     """What of the emitted files only repeats the rest, or nothing."""
     told = sum(1 for b in differing(report) for f in b.files if f.part == "told")
-    return f"{count(told, 'emitted file')} only repeat the above in checksums, hashes and inventories" if told else ""
+    return (
+        f"{count(told, 'emitted file')} only repeat the above in checksums, hashes, names and inventories"
+        if told
+        else ""
+    )
 
 
 def file_groups(report: Report) -> list[tuple[str, tuple[str, ...]]]:
