@@ -8,12 +8,10 @@ import (
 
 	controller "github.com/argoproj/argo-cd/v3/cmd/argocd-application-controller/commands"
 	reposerver "github.com/argoproj/argo-cd/v3/cmd/argocd-repo-server/commands"
-	"github.com/argoproj/argo-cd/v3/util/grpc"
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	grpc.DisableSRVLookups()
 	programs := map[string]func() *cobra.Command{
 		"application-controller": controller.NewCommand,
 		"repo-server":            reposerver.NewCommand,
