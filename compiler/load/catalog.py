@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -292,7 +291,7 @@ def _refs(overlays: Mapping[str, Overlay], mixins: Mapping[str, Mixin]) -> Itera
 
 def _salt(schemas: Schemas) -> str:
     state = hashlib.blake2b(schemas.digest.encode(), digest_size=16)
-    package = resources.files("compiler")
+    package = Path(__file__).resolve().parents[1]
     for name in _CODE:
         state.update((package / name).read_bytes())
     return state.hexdigest()

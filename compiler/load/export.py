@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
+_FOLDER = Path(__file__).resolve().parents[1] / "schemas"
 _SUFFIX = ".schema.json"
 _SHARED = "common"
 
 
 def kinds() -> dict[str, str]:
     """Kind -> title of its schema, sorted: of the source files, and of what commands print as JSON."""
-    folder = resources.files("compiler") / "schemas"
-    stems = sorted(f.name.removesuffix(_SUFFIX) for f in folder.iterdir() if f.name.endswith(_SUFFIX))
+    stems = sorted(f.name.removesuffix(_SUFFIX) for f in _FOLDER.iterdir() if f.name.endswith(_SUFFIX))
     return {stem.capitalize(): _read(stem).get("title", "") for stem in stems if stem != _SHARED}
 
 
@@ -56,6 +56,6 @@ def _localised(node: Any, stem: str, others: dict[str, Any]) -> Any:
 
 
 def _read(stem: str) -> dict[str, Any]:
-    text = (resources.files("compiler") / "schemas" / f"{stem}{_SUFFIX}").read_text(encoding="utf-8")
+    text = (_FOLDER / f"{stem}{_SUFFIX}").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import pathlib
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import resources
 from typing import Any
 
 from compiler.errors import Collector, did_you_mean
@@ -34,7 +34,7 @@ class Schemas:
 
     @cached_property
     def _texts(self) -> Mapping[str, bytes]:
-        folder = resources.files("compiler") / "schemas"
+        folder = pathlib.Path(__file__).resolve().parents[1] / "schemas"
         names = (f"{kind.lower()}.schema.json" for kind in ("Checks", "Common", *_KINDS))
         return {name: (folder / name).read_bytes() for name in names}
 
