@@ -68,7 +68,7 @@ class ArgoCD:
             "repo-server",
             [
                 str(found["argocd"]), "repo-server", "--address=127.0.0.1", f"--port={grpc}",
-                "--metrics-address=127.0.0.1", f"--metrics-port={health}", "--disable-tls", *common,
+                "--metrics-address=127.0.0.1", f"--metrics-port={health}", "--disable-tls", "--client-ca-path=", *common,
             ],
         )  # fmt: skip
         self._wait("repo-server", health)
