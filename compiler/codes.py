@@ -32,6 +32,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC1208": "a null that would delete a whole inherited branch",
         "BC1209": "a predicate that is not well-formed",
         "BC1210": "no bundlec.yaml",
+        "BC1211": "a chain of overlays that is too long to follow",
         "BC2001": "unknown recipe or bundle",
         "BC2002": "criteria that contradict the base's",
         "BC2003": "the recipe is not a maximal match of its own criteria",

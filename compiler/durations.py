@@ -1,4 +1,4 @@
-"""Durations as the source files write them: 30s, 5m, 1h30m."""
+"""Durations as the source files write them: 30s, 5m, 1h30m. The schemas refuse one of no length."""
 
 from __future__ import annotations
 

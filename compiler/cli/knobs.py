@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -87,6 +87,25 @@ def knob_options(command: F) -> F:
     return cast("F", collected)
 
 
+def _contradiction(given: Sequence[tuple[str, Any]]) -> str | None:
+    """Two uses of one option that say different things of one setting. Tolerations are gathered instead."""
+    said: dict[tuple[str, ...], tuple[str, Any]] = {}
+    for option, sections in given:
+        for path, value in _leaves(sections):
+            before, other = said.setdefault(path, (option, value))
+            if other != value:
+                return f"`{before}` and `{option}` say different things of `{path[-1]}`"
+    return None
+
+
+def _leaves(node: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in node.items():
+        if isinstance(value, dict) and (*path, key)[-2:] != ("workload", "gate"):
+            yield from _leaves(value, (*path, key))
+        elif not isinstance(value, list):
+            yield (*path, key), value
+
+
 def _option(name: str, read: Callable[[str, str], Any], metavar: str, text: str) -> Callable[[F], F]:
     # The values are read here, so that whatever remembers the parameters of a command sees them, files' text included.
     def convert(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Any, ...]:
@@ -96,6 +115,9 @@ def _option(name: str, read: Callable[[str, str], Any], metavar: str, text: str)
                 found += read(name, value)
             except ValueError as error:
                 raise click.BadParameter(f"`{value}`: {error}") from error
+        twice = None if read is _values else _contradiction(found)
+        if twice:
+            raise click.BadParameter(twice)
         return tuple(found)
 
     key = name.removeprefix("--").replace("-", "_")
@@ -168,8 +190,9 @@ def _gate(name: str, given: str) -> Any:
 
 
 def _nodes(name: str, given: str) -> Any:
-    if not (given.isascii() and given.isdigit() and int(given) > 0):
-        raise ValueError("write a number of nodes, 1 or more")
+    # Kubernetes counts in 32 bits.
+    if not (given.isascii() and given.isdigit() and len(given) <= 10 and 0 < int(given) < 2**31):
+        raise ValueError("write a number of nodes, 1 or more and at most 2147483647")
     return [(f"{name} {given}", _nested(("placement", "nodes"), int(given)))]
 
 

@@ -70,6 +70,7 @@ def _input(name: str, node: Node, parts: Parts) -> InputSpec:
         default=node.get("default"),
         description=node.get("description", ""),
         schema=node.get("schema"),
+        distinct=node.get("distinct", False),
         effects={value: parts.component_refs(effects, value) for value in effects.data} if effects else {},
         origin=node.origin,
     )

@@ -13,6 +13,8 @@ RESERVED = frozenset({"deployer", "all"})
 MAX_COMPONENT_NAME = 48
 """Helm allows 53 characters for a release, and the releases of a component end in `-pre` and `-post`."""
 MAX_NAME = 63
+MAX_CHAIN = 10
+"""Overlays from the root to a recipe, both counted: of a longer chain nobody can tell any more who decides."""
 _OWN_PARTS = frozenset({"gates", "namespaces", "root"})
 """What follows the prefix in names of objects that belong to no component."""
 
@@ -84,7 +86,7 @@ def check_overlays(
     known_mixins: Collection[str],
     found: Collector,
 ) -> None:
-    """BC1204 for unknown bases and mixins, BC1205 for cycles, BC1103 for a second root.
+    """BC1204 for unknown bases and mixins, BC1205 for cycles, BC1103 for a second root, BC1211 for a chain too long.
 
     The known names hold those of files with findings of their own, which no Overlay or Mixin was made of.
     """
@@ -111,6 +113,16 @@ def check_overlays(
         first, *others = (overlays[name].origin.down("spec", "base") for name in cycle)
         notes = tuple((at, f"base: {overlays[name].base}") for at, name in zip(others, cycle[1:], strict=True))
         found.error("BC1205", f"overlays build on each other: {chain}", first, notes=notes, fix="remove one `base`")
+    for overlay in overlays.values():
+        chain_of = _chain(overlays, overlay.name)
+        if len(chain_of) == MAX_CHAIN + 1:  # told once, where it becomes too long
+            found.error(
+                "BC1211",
+                f"`{overlay.name}` is the {len(chain_of)}th of a chain of overlays, and {MAX_CHAIN} may build on each "
+                f"other: {' <- '.join(reversed(chain_of))}",
+                overlay.origin.down("spec", "base"),
+                fix="share by a wildcard overlay or a mixin, or join two of them",
+            )
 
 
 def check_components_known(
@@ -155,6 +167,18 @@ def _named(form: Mapping[str, Any], at: Origin) -> Iterator[tuple[str, Origin]]:
             yield text.partition(":")[0], at.down(key)
     if "component" in form.get("objects", ()):
         yield form["objects"]["component"], at.down("objects", "component")
+
+
+def _chain(overlays: Mapping[str, Overlay], name: str) -> list[str]:
+    """An overlay and what it builds on, root last, no further than needed; empty where that is a cycle."""
+    found: list[str] = []
+    at: str | None = name
+    while at is not None and at in overlays and len(found) <= MAX_CHAIN + 1:
+        if at in found:
+            return []
+        found.append(at)
+        at = overlays[at].base
+    return found
 
 
 def _cycles(overlays: Mapping[str, Overlay]) -> Iterator[tuple[str, ...]]:

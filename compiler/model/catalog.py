@@ -73,6 +73,7 @@ class InputSpec:
     default: Any
     description: str
     schema: Mapping[str, Any] | None
+    distinct: bool
     effects: Mapping[str, tuple[ComponentRef, ...]]
     origin: Origin
 

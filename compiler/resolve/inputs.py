@@ -96,6 +96,26 @@ def _check(spec: InputSpec, value: Any, at: Origin, collector: Collector) -> Non
         collector.error("BC2011", f"input `{spec.name}` cannot be {as_text(value)}", at, fix=f"one of: {choices}")
     if spec.schema is not None:
         _check_schema(spec, value, at, collector)
+    if spec.distinct:
+        _check_distinct(spec, value, at, collector)
+
+
+def _check_distinct(spec: InputSpec, value: Any, at: Origin, collector: Collector) -> None:
+    # JSON Schema can ask this of the items of a list, not of the values of a map.
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    seen: list[tuple[Any, Any]] = []
+    for key, item in pairs:
+        first = next((other for other, before in seen if strictly_equal(before, item)), None)
+        if first is None:
+            seen.append((key, item))
+            continue
+        collector.error(
+            "BC2011",
+            f"input `{spec.name}`: `{key}` and `{first}` are the same, {as_text(item)}",
+            at.down(key),
+            fix="give each one of its own",
+            notes=[(at.down(first), f"`{first}`")],
+        )
 
 
 def _check_schema(spec: InputSpec, value: Any, at: Origin, collector: Collector) -> None:

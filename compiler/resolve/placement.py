@@ -2,6 +2,8 @@
 
 A setting is a layer of its own between the profile and what a bundle sets, so that an explicit value wins. Selectors
 replace what was there: they say where pods go, and labels of two sources together may match no node at all.
+Tolerations are added to those that the recipe gives the component: it runs nowhere without them (the taint of arm64
+nodes, one that it removes itself), and one toleration more never keeps a pod away.
 """
 
 from __future__ import annotations
@@ -126,10 +128,12 @@ def taint(value: Mapping[str, str]) -> str:
 def _tree(draft: Draft, path: Path, value: Any) -> dict[str, Any]:
     # A copy for each path: nothing may be shared between two places of the output.
     node: Any = copy.deepcopy(dict(value) if isinstance(value, Mapping) else value)
-    if isinstance(node, dict):
+    if isinstance(node, (dict, list)):
         before = lookup(merge([*own_layers(draft, Collector()), *draft.layers]).tree, path)
-        if isinstance(before, dict):
+        if isinstance(node, dict) and isinstance(before, dict):
             node = {**{key: None for key in before if key not in node and before[key] is not None}, **node}
+        elif isinstance(node, list) and isinstance(before, list):
+            node = [*copy.deepcopy(before), *(item for item in node if item not in before)]
     for step in reversed(path):
         node = {str(step): node}
     tree: dict[str, Any] = node

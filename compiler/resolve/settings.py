@@ -23,7 +23,7 @@ from compiler.model import (
     StorageSettings,
 )
 from compiler.paths import MISSING, lookup
-from compiler.resolve import mirrors
+from compiler.resolve import forms, mirrors
 from compiler.resolve.merge import Layer, LayerTrace, merge
 from compiler.source import Origin, Path, built_in
 from compiler.versions import parse_version
@@ -43,11 +43,12 @@ T = TypeVar("T")
 def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Collector) -> tuple[Settings, Written]:
     """The settings of a bundle, and who wrote them.
 
-    Records BC4001 for a prefix that is no DNS label or that another bundle has, BC4002 for a Git repository that is
-    only half given, and BC4003 for what cannot be honoured: a version below the supported one, an unknown deployer, a
-    mirror that nothing can be read from.
+    Records BC1102 for what Kubernetes would not take, BC4001 for a prefix that is no DNS label or that another bundle
+    has, BC4002 for a Git repository that is only half given, and BC4003 for what cannot be honoured: a version below
+    the supported one, an unknown deployer, a mirror that nothing can be read from.
     """
     merged = Written(catalog, entry, flags)
+    forms.check(merged, collector)
     for (section, key), oldest in _OLDEST.items():
         _check_version(merged, section, key, oldest, collector)
     deployers = _deployers(merged, flags, collector)

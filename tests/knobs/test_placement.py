@@ -10,8 +10,10 @@ import pytest
 
 from compiler.cli.knobs import Knobs, shown
 from compiler.model import Flags, Recipe
+from compiler.paths import lookup
 from compiler.plan import plan
 from compiler.resolve import entry_for, resolve, strvals
+from compiler.source import parse_path
 from compiler.yamlio import dump
 from tests.support.scratch import bundlec, write_catalog
 from tests.support.workspaces import catalog, findings, pointed, recipe, the_finding
@@ -46,7 +48,10 @@ placement:
 storage: {class: fast, sharedClass: nfs}
 """
 EVERYWHERE = {
-    "operator": {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]},
+    "operator": {
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "old", "operator": "Exists"}, {"key": "dedicated", "operator": "Exists"}],
+    },
     "hook": {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]},
     "agent": {
         "nodeSelector": {"pool": "gpu"},
@@ -67,7 +72,7 @@ def values(root: Path, workspace: str, flags: Flags | None = None, **files: str)
 
 
 def test_every_setting_is_written_at_every_path(tmp_path: Path) -> None:
-    """A selector replaces what was there, a list as well."""
+    """A selector replaces what was there; tolerations are added to it."""
     assert values(tmp_path, PLACEMENT) == EVERYWHERE
 
 
@@ -103,6 +108,23 @@ def test_an_explicit_value_wins(tmp_path: Path) -> None:
     assert found["hook"] == EVERYWHERE["hook"]
     workspace = f"bundles: [{{name: eks, recipe: eks, set: {{one: {{db: {{storageClassName: mine}}}}}}}}]\n{PLACEMENT}"
     assert values(tmp_path, workspace)["db"] == {"storageClassName": "mine"}
+
+
+def test_a_toleration_that_is_there_is_not_added_again(tmp_path: Path) -> None:
+    twice = "placement: {system: {tolerations: [{key: old, operator: Exists}, {key: new, operator: Exists}]}}"
+    found = values(tmp_path, twice)
+    assert found["operator"]["tolerations"] == [
+        {"key": "old", "operator": "Exists"},
+        {"key": "new", "operator": "Exists"},
+    ]
+    assert values(tmp_path, "placement: {system: {tolerations: []}}")["operator"]["tolerations"] == [
+        {"key": "old", "operator": "Exists"}
+    ]
+
+
+def test_an_explicit_list_replaces_all_of_it(tmp_path: Path) -> None:
+    flags = Flags(set=(("one", ("operator", "tolerations"), [{"key": "mine", "operator": "Exists"}]),))
+    assert values(tmp_path, PLACEMENT, flags)["operator"]["tolerations"] == [{"key": "mine", "operator": "Exists"}]
 
 
 def test_an_item_of_a_placed_list(tmp_path: Path) -> None:
@@ -254,6 +276,32 @@ def test_on_nvke_the_accelerated_nodes_are_those_of_rdma_modules_alone(real: Any
     assert before.accelerated_selector == "!node-role.kubernetes.io/control-plane"
 
 
+@pytest.mark.parametrize("scope", ["system", "accelerated"])
+def test_no_component_loses_a_toleration_that_it_needs(real: Any, scope: str) -> None:
+    """Each bundle of the catalog: the taint of arm64 nodes, of nodes that are not ready yet, ... stay tolerated."""
+    extra = {"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}
+    reached = 0
+    for name in real.workspace.bundles:
+        before, after = resolved(real, name), resolved(real, name, {"placement": {scope: {"tolerations": [extra]}}})
+        for component in before.enabled():
+            for path in component.component.scheduling.get(scope, {}).get("tolerations", ()):
+                own = lookup(component.values, parse_path(path))
+                now = lookup(after.components[component.name].values, parse_path(path))
+                own = own if isinstance(own, list) else []
+                assert now in ([*own, extra], own), f"{name} {component.name}:{path}"
+                reached += now != own
+    assert reached > 20
+
+
+def test_a_toleration_alone_reaches_rdma_modules_on_nvke(real: Any) -> None:
+    place = {"placement": {"accelerated": {"tolerations": [{"key": "k", "operator": "Exists"}]}}}
+    before, after = (plan(resolved(real, "gb200-nvke-ubuntu-training", given)) for given in (None, place))
+    pairs = zip(after.releases, before.releases, strict=True)
+    assert [a.id for a, b in pairs if (a.values, a.objects) != (b.values, b.objects)] == ["rdma-modules"]
+    (made,) = after.release("rdma-modules").objects
+    assert made.data["spec"]["additionalTolerations"] == [{"operator": "Exists"}, {"key": "k", "operator": "Exists"}]
+
+
 def test_on_nvke_the_taint_is_switched_off(real: Any) -> None:
     (before,) = [r for r in plan(resolved(real, "gb200-nvke-ubuntu-training")).releases if r.id == "rdma-modules"]
     switched = plan(resolved(real, "gb200-nvke-ubuntu-training", sets="rdmamodules:autoTaintNewNodes=false"))
@@ -312,6 +360,8 @@ def test_tolerations_of_one_option_are_one_list(tmp_path: Path) -> None:
         ("--workload-gate", "a=b", "effect"),
         ("--nodes", "0", "1 or more"),
         ("--nodes", "many", "1 or more"),
+        ("--nodes", "9007199254740993", "at most 2147483647"),
+        ("--nodes", "9" * 5000, "at most 2147483647"),
         ("--storage-class", "", "empty"),
     ],
 )
@@ -320,6 +370,34 @@ def test_what_is_wrong_with_an_option(tmp_path: Path, option: str, value: str, w
     assert ran.status == 2
     assert f"'{option}'" in ran.err
     assert word in ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (("--nodes", "3", "--nodes", "4"), "`--nodes 3` and `--nodes 4` say different things of `nodes`"),
+        (("--storage-class", "a", "--storage-class", "b"), "different things of `class`"),
+        (("--shared-storage-class", "a", "--shared-storage-class", "b"), "different things of `sharedClass`"),
+        (("--system-node-selector", "a=b", "--system-node-selector", "a=c"), "different things of `a`"),
+        (("--accelerated-node-selector", "a=b", "--accelerated-node-selector", "a=c"), "different things of `a`"),
+        (("--workload-selector", "a=b", "--workload-selector", "a=c"), "different things of `a`"),
+        (("--workload-gate", "a:NoSchedule", "--workload-gate", "a:NoExecute"), "different things of `gate`"),
+    ],
+)
+def test_an_option_that_contradicts_itself(tmp_path: Path, given: tuple[str, ...], word: str) -> None:
+    ran = bundlec("resolve", "leaf", *given, cwd=write_catalog(tmp_path / "w"))
+    assert ran.status == 2
+    assert word in ran.err
+
+
+def test_an_option_that_repeats_or_adds(tmp_path: Path) -> None:
+    catalog(tmp_path, FILES)
+    given = ("--nodes", "3", "--nodes", "3", "--system-node-selector", "a=b", "--system-node-selector", "c=d")
+    ran = bundlec("resolve", "eks", *given, "--format", "json", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    (one,) = json.loads(ran.out)["spec"]["components"]
+    assert one["values"]["count"] == 3
+    assert one["values"]["hook"]["nodeSelector"] == {"a": "b", "c": "d"}
 
 
 def test_the_text_of_a_file(tmp_path: Path) -> None:

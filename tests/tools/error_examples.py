@@ -66,6 +66,13 @@ EXAMPLES: Mapping[str, Example] = {
         BUILD,
     ),
     "BC1210": (lambda root: (root / WORKSPACE).unlink(), BUILD),
+    "BC1211": (
+        {
+            f"overlays/step{n}.yaml": overlay(f"step{n}", f"  base: {f'step{n - 1}' if n > 1 else 'leaf'}\n")
+            for n in range(1, 10)
+        },
+        BUILD,
+    ),
     "BC2003": ({"overlays/more.yaml": overlay("more", "  base: leaf\n  match: true\n")}, BUILD),
     "BC2008": (entry("set: {gamma: {fancy: true}}"), BUILD),
     "BC2010": (
