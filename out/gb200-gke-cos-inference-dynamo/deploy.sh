@@ -28,7 +28,7 @@ releases() {
   release gcp-driver-installer gcp-driver-installer kube-system 180cba37 900 none first ./components/gcp-driver-installer
   release gke-gb200-rdma gke-gb200-rdma kube-system c61656b9 900 none first ./components/gke-gb200-rdma
   release grove grove dynamo-system f4ae86aa 600 jobs wait oci://ghcr.io/ai-dynamo/grove/grove-charts --version v0.1.0-alpha.13
-  release nfd nfd node-feature-discovery 0f6665df 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
+  release nfd nfd node-feature-discovery 1464f4dd 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
   release nodewright-operator nodewright-operator nodewright f6187ad4 600 jobs keep oci://ghcr.io/nvidia/nodewright/charts/nodewright --version v0.19.1
   gate nodewright-customizations
   release nodewright-customizations nodewright-customizations nodewright b8717472 900 jobs first ./components/nodewright-customizations
@@ -37,14 +37,14 @@ releases() {
   release kube-prometheus-stack kube-prometheus-stack monitoring 2827ab14 900 jobs remove kube-prometheus-stack --repo https://prometheus-community.github.io/helm-charts --version 84.4.0
   gate gpu-operator-pre
   release gpu-operator-pre gpu-operator gpu-operator 1588bdf2 900 jobs last ./components/gpu-operator-pre
-  release gpu-operator gpu-operator gpu-operator e70fd4a3 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
+  release gpu-operator gpu-operator gpu-operator 814f21c2 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
   release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
   gate dynamo-platform
   release dynamo-platform dynamo-platform dynamo-system 5077fbb8 900 jobs remove dynamo-platform --repo https://helm.ngc.nvidia.com/nvidia/ai-dynamo --version 1.4.2
   release dynamo-platform-post dynamo-platform dynamo-system a7907624 900 jobs wait ./components/dynamo-platform-post
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 484db891 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver d926d86d 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel c3e422ba 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   release prometheus-adapter prometheus-adapter monitoring 611ea77b 900 jobs remove prometheus-adapter --repo https://prometheus-community.github.io/helm-charts --version 5.3.0

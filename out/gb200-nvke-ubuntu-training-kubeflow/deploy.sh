@@ -19,7 +19,7 @@ source "$BUNDLE_DIR/lib/releases.sh"
 # shellcheck disable=SC2016,SC1003 # words of the recipe, taken literally
 releases() {
   release cert-manager cert-manager cert-manager 8c9b5f97 900 jobs keep cert-manager --repo https://charts.jetstack.io --version v1.20.2
-  release nfd nfd node-feature-discovery 34b1ac0f 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
+  release nfd nfd node-feature-discovery be3763ee 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
   release nodewright-operator nodewright-operator nodewright d5b68cdc 600 jobs keep oci://ghcr.io/nvidia/nodewright/charts/nodewright --version v0.19.1
   release prometheus-operator-crds prometheus-operator-crds monitoring c7cb9b0c 900 jobs keep prometheus-operator-crds --repo https://prometheus-community.github.io/helm-charts --version 28.0.1
   gate kube-prometheus-stack
@@ -31,17 +31,17 @@ releases() {
   release rdma-modules rdma-modules nodewright 1b8d66c4 900 jobs first ./components/rdma-modules
   gate gpu-operator-pre
   release gpu-operator-pre gpu-operator gpu-operator 12ff75fa 900 jobs last ./components/gpu-operator-pre
-  release gpu-operator gpu-operator gpu-operator 1409fe42 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
+  release gpu-operator gpu-operator gpu-operator 19797867 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
   gate kubeflow-trainer
   release kubeflow-trainer kubeflow-trainer kubeflow ba5199dd 600 jobs remove oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.2.0
   gate kubeflow-trainer-post
   release kubeflow-trainer-post kubeflow-trainer kubeflow 52053a9f 600 jobs wait ./components/kubeflow-trainer-post
   gate network-operator
-  release network-operator network-operator nvidia-network-operator ba3af39c 900 jobs remove network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.7.0
+  release network-operator network-operator nvidia-network-operator 07a91432 900 jobs remove network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.7.0
   gate network-operator-post
   release network-operator-post network-operator nvidia-network-operator d2ca53bb 900 jobs wait ./components/network-operator-post
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 2733e4b6 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 4143abef 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel 56e67aee 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   gate sriov-ib-networks

@@ -19,7 +19,7 @@ source "$BUNDLE_DIR/lib/releases.sh"
 # shellcheck disable=SC2016,SC1003 # words of the recipe, taken literally
 releases() {
   release cert-manager cert-manager cert-manager 8c9b5f97 900 jobs keep cert-manager --repo https://charts.jetstack.io --version v1.20.2
-  release nfd nfd node-feature-discovery 34b1ac0f 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
+  release nfd nfd node-feature-discovery be3763ee 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
   gate network-operator
   release network-operator network-operator nvidia-network-operator 4f45eaf5 900 jobs remove network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.7.0
   gate network-operator-post
@@ -30,11 +30,11 @@ releases() {
   release kube-prometheus-stack kube-prometheus-stack monitoring 2827ab14 900 jobs remove kube-prometheus-stack --repo https://prometheus-community.github.io/helm-charts --version 84.4.0
   gate gpu-operator-pre
   release gpu-operator-pre gpu-operator gpu-operator e6d01d71 900 jobs last ./components/gpu-operator-pre
-  release gpu-operator gpu-operator gpu-operator 15056b1d 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
+  release gpu-operator gpu-operator gpu-operator f9cee21b 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
   release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 1175a8f6 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver d813c887 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel c3e422ba 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   release prometheus-adapter prometheus-adapter monitoring 611ea77b 900 jobs remove prometheus-adapter --repo https://prometheus-community.github.io/helm-charts --version 5.3.0

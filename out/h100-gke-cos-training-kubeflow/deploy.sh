@@ -20,7 +20,7 @@ source "$BUNDLE_DIR/lib/releases.sh"
 releases() {
   release cert-manager cert-manager cert-manager 8c9b5f97 900 jobs keep cert-manager --repo https://charts.jetstack.io --version v1.20.2
   release gcp-driver-installer gcp-driver-installer kube-system 180cba37 900 none first ./components/gcp-driver-installer
-  release nfd nfd node-feature-discovery 0f6665df 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
+  release nfd nfd node-feature-discovery 1464f4dd 900 jobs keep node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
   release nodewright-operator nodewright-operator nodewright f6187ad4 600 jobs keep oci://ghcr.io/nvidia/nodewright/charts/nodewright --version v0.19.1
   gate nodewright-customizations
   release nodewright-customizations nodewright-customizations nodewright 31ae097f 900 jobs first ./components/nodewright-customizations
@@ -29,7 +29,7 @@ releases() {
   release kube-prometheus-stack kube-prometheus-stack monitoring 2827ab14 900 jobs remove kube-prometheus-stack --repo https://prometheus-community.github.io/helm-charts --version 84.4.0
   gate gpu-operator-pre
   release gpu-operator-pre gpu-operator gpu-operator d0068411 900 jobs last ./components/gpu-operator-pre
-  release gpu-operator gpu-operator gpu-operator 24ebb66f 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
+  release gpu-operator gpu-operator gpu-operator 01d6d975 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   release gke-nccl-tcpxo gke-nccl-tcpxo kube-system 766ff3fc 900 jobs first ./components/gke-nccl-tcpxo
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
@@ -38,7 +38,7 @@ releases() {
   release kubeflow-trainer kubeflow-trainer kubeflow ba5199dd 600 jobs remove oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.2.0
   gate kubeflow-trainer-post
   release kubeflow-trainer-post kubeflow-trainer kubeflow 2e22ea7a 600 jobs wait ./components/kubeflow-trainer-post
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 484db891 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver d926d86d 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel c3e422ba 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   release prometheus-adapter prometheus-adapter monitoring 611ea77b 900 jobs remove prometheus-adapter --repo https://prometheus-community.github.io/helm-charts --version 5.3.0

@@ -19,7 +19,7 @@ source "$BUNDLE_DIR/lib/releases.sh"
 # shellcheck disable=SC2016,SC1003 # words of the recipe, taken literally
 releases() {
   release cert-manager cert-manager cert-manager 8c9b5f97 900 jobs keep cert-manager --repo https://charts.jetstack.io --version v1.20.2
-  release nfd nfd node-feature-discovery a25f2788 900 jobs remove node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
+  release nfd nfd node-feature-discovery 457f8364 900 jobs remove node-feature-discovery --repo https://kubernetes-sigs.github.io/node-feature-discovery/charts --version 0.20.1
   gate network-operator
   release network-operator network-operator nvidia-network-operator 5cc4a5e4 900 jobs remove network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.7.0
   release nodewright-operator nodewright-operator nodewright 41f3ec91 600 jobs keep oci://ghcr.io/nvidia/nodewright/charts/nodewright --version v0.19.1
@@ -28,11 +28,11 @@ releases() {
   release kube-prometheus-stack kube-prometheus-stack monitoring b98c45b8 900 jobs remove kube-prometheus-stack --repo https://prometheus-community.github.io/helm-charts --version 84.4.0
   release gpu-operator-pre gpu-operator gpu-operator 180cba37 900 jobs last ./components/gpu-operator-pre
   gate gpu-operator
-  release gpu-operator gpu-operator gpu-operator e3119547 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
+  release gpu-operator gpu-operator gpu-operator bd754a4a 900 jobs remove gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.1
   gate k8s-ephemeral-storage-metrics
   release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring dd210170 900 jobs remove k8s-ephemeral-storage-metrics --repo https://jmcgrath207.github.io/k8s-ephemeral-storage-metrics/chart --version 1.19.2
   release kai-scheduler kai-scheduler kai-scheduler b8ec562a 900 none remove oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler --version v0.16.9
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 96f531ad 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver 767e78cf 2700 jobs wait oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu --version 0.5.1
   gate nvsentinel
   release nvsentinel nvsentinel nvsentinel 14e0c084 900 jobs remove oci://ghcr.io/nvidia/nvsentinel --version v1.25.0
   release prometheus-adapter prometheus-adapter monitoring 611ea77b 900 jobs remove prometheus-adapter --repo https://prometheus-community.github.io/helm-charts --version 5.3.0
