@@ -1,4 +1,0 @@
-{{- range $path, $manifest := .Values.manifests }}
----
-{{ $manifest }}
-{{- end }}
