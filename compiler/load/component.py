@@ -110,7 +110,8 @@ class _Builder:
                 for n in spec.items("conflicts")
             ),
             singletons=tuple(
-                Singleton(n.data["group"], n.data["kind"], n.data["name"]) for n in spec.items("singleton")
+                Singleton(n.data["group"], n.data["kind"], n.data["name"], parts.when(n, component=name))
+                for n in spec.items("singleton")
             ),
             checks=self.checks,
             readiness_api=self._readiness(readiness, "api"),

@@ -109,9 +109,12 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Singleton:
+    """An object of which a cluster holds one; `when` says under which values the component makes it."""
+
     group: str
     kind: str
     name: str
+    when: Predicate | None = None
 
 
 @dataclass(frozen=True)

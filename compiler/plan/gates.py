@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compiler import predicates
 from compiler.errors import Collector
-from compiler.model import Check, Crd, Facts, GateCheck, Readiness, Recipe, ResolvedComponent
+from compiler.model import Check, Crd, Facts, GateCheck, Predicate, Readiness, Recipe, ResolvedComponent
 from compiler.plan.apis import Rendered
 from compiler.source import Origin
 
@@ -36,7 +36,7 @@ class Binder:
         """The bound checks, in order; one written check may become none or several."""
         result: list[Check] = []
         for check in checks:
-            if check.when is not None and not predicates.evaluate(check.when, self._facts):
+            if not self.holds(check.when):
                 continue
             for bound in self._named(component, replace(check, when=None)):
                 if bound.namespace is None and self._namespaced(bound):
@@ -46,6 +46,10 @@ class Binder:
                     continue  # an empty pool is fine here
                 result.append(replace(bound, min_nodes=minimum) if minimum is not None else bound)
         return tuple(result)
+
+    def holds(self, when: Predicate | None) -> bool:
+        """Whether a condition holds in this bundle; none always does."""
+        return when is None or predicates.evaluate(when, self._facts)
 
     def by_id(self, component: ResolvedComponent, ids: Iterable[str]) -> tuple[Check, ...]:
         """The bound checks of a component by their ids."""

@@ -49,9 +49,13 @@ def preflight(recipe: Recipe, binder: Binder) -> tuple[PreflightCheck, ...]:
             if note.check is not None:
                 result += [_check(note.id, note.text, bound) for bound in binder.bind(component, [note.check])]
         for singleton in component.component.singletons:
+            if not binder.holds(singleton.when):
+                continue
             what = f"{singleton.kind} {singleton.name}"
             text = f"{component.name} must be the only owner of {what}: remove the other installation"
-            found = PreflightCheck("singleton", singleton.kind, singleton.name, "error", text, singleton=singleton)
+            found = PreflightCheck(
+                "singleton", singleton.kind, singleton.name, "error", text, singleton=replace(singleton, when=None)
+            )
             result.append(found)
     return _unique(result)
 

@@ -76,3 +76,18 @@ def test_a_rule_that_looks_at_a_disabled_component_says_so_first(real: Catalog) 
         assert "--set network-operator:enabled" in finding.span.file
         assert not any("values-nvke" in str(note) for note in finding.notes)
         assert (finding.fix or "").startswith("enable it; ")
+
+
+def test_a_singleton_that_the_values_leave_to_somebody_else(real: Catalog) -> None:
+    """An APIService of KEDA is no second owner once the adapter has no rules of that kind, and nothing waits for it."""
+
+    def seen(value: Any) -> tuple[list[str], list[str]]:
+        given = Flags(set=((("prometheus-adapter", ("rules", "external"), value)),)) if value != "own" else Flags()
+        planned = plan(resolve(real, entry_for(real, "gb200-nvke-ubuntu-training"), given))
+        checks = [c.id for part in planned.components if part.name == "prometheus-adapter" for c in part.health]
+        return [p.value for p in planned.preflight if p.kind == "singleton" and p.name == "APIService"], checks
+
+    custom, external = (f"v1beta1.{kind}.metrics.k8s.io" for kind in ("custom", "external"))
+    assert seen("own") == ([custom, external], ["adapter", "custom-metrics", "external-metrics"])
+    for none in ([], None):
+        assert seen(none) == ([custom], ["adapter", "custom-metrics"]), none
