@@ -238,7 +238,7 @@ def _check_yaml(files: Files, found: Collector) -> None:
 def _is_object(data: Any, path: str) -> bool:
     if not isinstance(data, dict):
         return False
-    if path.endswith(("/kustomization.yaml", "/name-reference.yaml")):
+    if path.endswith(("/kustomization.yaml", "/name-reference.yaml", "/Chart.yaml")):
         return True
     name = data.get("metadata", {}).get("name") if isinstance(data.get("metadata"), dict) else None
     return all(isinstance(value, str) and value for value in (data.get("apiVersion"), data.get("kind"), name))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler.emit import flux_remove
@@ -21,15 +22,18 @@ class _Node:
     tokens: frozenset[str]
     depends: tuple[str, ...]
     waits: bool  # whether it is ready only when what it applied is
+    faults: tuple[str, ...]
 
 
 def read_back(files: Files) -> Wiring:
     """The releases of `flux/graph/`, the pairs that dependsOn orders (through gates), and the checks before each.
 
     And the order of `flux/remove.sh`, with what it waits for. A dependsOn that names no node is a fault: its owner
-    waits for ever. Raises `UserError` BC1001 for text that is not YAML.
+    waits for ever. So is a chart in Git that holds more than a template: the commit upgrades it at once, and not the
+    turn of its node. Raises `UserError` BC1001 for text that is not YAML.
     """
-    nodes = {name: _node(spec, base, files) for name, spec, base in _kustomizations(files)}
+    paths = sorted(files)
+    nodes = {name: _node(spec, base, files, paths) for name, spec, base in _kustomizations(files)}
     hard: set[tuple[str, str]] = set()
     guards: dict[str, frozenset[str]] = {}
     behind: dict[str, frozenset[str]] = {}
@@ -37,6 +41,7 @@ def read_back(files: Files) -> Wiring:
     for name, node in nodes.items():
         missing = [depends for depends in node.depends if depends not in nodes]
         faults += [f"the Kustomization {name} waits for {depends}, which is not there" for depends in missing]
+        faults += node.faults
         if not node.releases:
             continue
         providers, tokens = _before(name, nodes)
@@ -87,19 +92,31 @@ def _kustomizations(files: Files) -> Iterator[tuple[str, Mapping[str, Any], str]
             yield item["metadata"]["name"], item["spec"], base
 
 
-def _node(spec: Mapping[str, Any], base: str, files: Files) -> _Node:
+def _node(spec: Mapping[str, Any], base: str, files: Files, paths: Sequence[str]) -> _Node:
     folder = str(spec.get("path", "")).removeprefix("./").removeprefix(base)
     suspended = bool(spec.get("suspend"))
-    releases = tuple(
-        str(item["spec"]["releaseName"])
-        for item in _built(files, folder, "HelmRelease")
-        if not suspended and not item["spec"].get("suspend")
+    items = [i for i in _built(files, folder, "HelmRelease") if not suspended and not i["spec"].get("suspend")]
+    releases = tuple(str(item["spec"]["releaseName"]) for item in items)
+    faults = tuple(
+        f"the release {item['spec']['releaseName']} is upgraded by any commit that changes {path}, before its gates"
+        for item in items
+        for path in _ungated(item["spec"], base, paths)
     )
     # A readyExpr takes the place of the check that the dependency is ready.
     depends = tuple(d["name"] for d in spec.get("dependsOn", ()) if "readyExpr" not in d)
     waits = bool(spec.get("wait"))
     tokens = frozenset(_tokens(spec, folder, files)) if not waits and not suspended else frozenset[str]()
-    return _Node(releases, tokens, depends, waits)
+    return _Node(releases, tokens, depends, waits, faults)
+
+
+def _ungated(spec: Mapping[str, Any], base: str, paths: Sequence[str]) -> Iterator[str]:
+    """The content of a release's chart in Git, but for Chart.yaml and the one template that every such chart has."""
+    chart = spec.get("chart", {}).get("spec", {})
+    if chart.get("sourceRef", {}).get("kind") in {"GitRepository", "Bucket"}:
+        folder = str(chart.get("chart", "")).removeprefix("./").removeprefix(base)
+        start, end = (bisect_left(paths, f"{folder}{after}") for after in "/0")  # `0` comes right after `/`
+        shell = (f"{folder}/Chart.yaml", f"{folder}/templates/all.tpl")
+        yield from (path for path in paths[start:end] if path not in shell)
 
 
 def _tokens(spec: Mapping[str, Any], folder: str, files: Files) -> Iterator[str]:

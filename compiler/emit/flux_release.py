@@ -2,10 +2,15 @@
 
 A source stands beside the one HelmRelease that uses it, named like it, though two releases may read one repository: a
 shared source would be one more node that everything waits for, and its removal would need an order of its own.
+
+What a release brings stands in its HelmRelease, so that it changes when the node of the release has its turn. A chart
+in Git would change under its HelmRelease with the commit, before the gates of that commit: Flux upgrades at once when
+the chart's version moves. Manifests of ours are therefore values of a chart that only prints them.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +25,16 @@ from compiler.yamlio import dump
 FOLDER = "flux/releases"
 NAME_REFERENCE = "flux/name-reference.yaml"
 VALUES_LIMIT = 1 << 20
-"""Bytes that an object of the API server may hold, and with it a ConfigMap of values."""
+"""Bytes that an object of the API server may hold, and with it a ConfigMap of values, or a HelmRelease."""
+
+# The text is printed, not templated: braces in rules, dashboards and scripts reach the cluster unchanged.
+_TEMPLATE = """\
+{{- range $path, $manifest := .Values.manifests }}
+---
+{{ $manifest }}
+{{- end }}
+"""
+_VERSION = f"0.1.0-h{hashlib.sha256(_TEMPLATE.encode()).hexdigest()[:8]}"
 
 
 def folder(release: Release) -> str:
@@ -29,7 +43,7 @@ def folder(release: Release) -> str:
 
 
 def files(site: Site, release: Release) -> dict[str, bytes]:
-    """The files of a release's folder. Raises `UserError`: BC4001 for names, BC4004 for values over 1 MiB."""
+    """The files of a release's folder. Raises `UserError`: BC4001 for names, BC4004 for what is over 1 MiB."""
     here = folder(release)
     name = site.name(release.id)
     kustomization: dict[str, Any] = {
@@ -53,8 +67,47 @@ def files(site: Site, release: Release) -> dict[str, bytes]:
         kustomization["configurations"] = ["../../name-reference.yaml"]
         result[f"{here}/source.yaml"] = _yaml(_source(site, release.chart, name, release.component))
         _check_size(site, release)
+    else:
+        # Named like the local chart of the other deployers: Flux installs anew what changes the name of its chart.
+        chart = {"apiVersion": "v2", "name": release.id, "version": _VERSION}
+        result[f"{here}/chart/Chart.yaml"] = _yaml(chart)
+        result[f"{here}/chart/templates/all.tpl"] = _TEMPLATE.encode()
+        if release.objects:
+            kustomization.update(_manifests_as_values(release))
+            _check_manifests(release)
     result[f"{here}/kustomization.yaml"] = _yaml(kustomization)
     return result
+
+
+def _manifests_as_values(release: Release) -> dict[str, Any]:
+    """The Kustomize configuration that carries the text of the manifests into the values of the HelmRelease."""
+    name = "manifests"
+    paths = [path for path, _ in payload.manifest_files(release)]
+    return {
+        "configMapGenerator": [
+            {
+                "name": name,
+                "files": [f"../../../{path}" for path in paths],
+                "options": {
+                    "disableNameSuffixHash": True,
+                    # A helper of this build: it is not applied.
+                    "annotations": {"config.kubernetes.io/local-config": "true"},
+                },
+            }
+        ],
+        "replacements": [
+            {
+                "source": {"kind": "ConfigMap", "name": name, "fieldPath": "data"},
+                "targets": [
+                    {
+                        "select": {"kind": "HelmRelease"},
+                        "fieldPaths": ["spec.values.manifests"],
+                        "options": {"create": True},
+                    }
+                ],
+            }
+        ],
+    }
 
 
 def name_reference() -> bytes:
@@ -92,11 +145,11 @@ def _helm_release(site: Site, release: Release, name: str) -> dict[str, Any]:
 def _chart(site: Site, release: Release, name: str) -> dict[str, Any]:
     chart = release.chart
     if chart is None:
-        # The version holds a hash of the content, so that a commit elsewhere upgrades nothing.
+        # Its version stays, so that no commit upgrades anything by itself.
         return {
             "chart": {
                 "spec": {
-                    "chart": site.path(payload.directory(release)),
+                    "chart": site.path(f"{folder(release)}/chart"),
                     "reconcileStrategy": "ChartVersion",
                     "interval": site.settings.source_interval,
                     "sourceRef": site.source_ref(),
@@ -188,6 +241,26 @@ def _check_size(site: Site, release: Release) -> None:
                     f"the largest is `{dotted(path)}`",
                     said[-1].origin.span() if said else None,
                     fix="move what is large into a manifest of the component",
+                )
+            ]
+        )
+
+
+def _check_manifests(release: Release) -> None:
+    if sum(len(str(item.data)) for item in release.objects) <= VALUES_LIMIT // 8:
+        return
+    sizes = {item.identity: len(dump(item.data).encode()) for item in release.objects}
+    size = sum(sizes.values())
+    if size > VALUES_LIMIT:
+        largest = max(release.objects, key=lambda item: sizes[item.identity])
+        raise UserError(
+            [
+                Diagnostic(
+                    "BC4004",
+                    f"the manifests of `{release.id}` take {size} bytes, a HelmRelease holds {VALUES_LIMIT}; "
+                    f"the largest is {largest.kind} {largest.name}",
+                    largest.origin.span() if largest.origin else None,
+                    fix="list some of them under another piece (`pre`, `main`, `post`), or in a component of their own",
                 )
             ]
         )

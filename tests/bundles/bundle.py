@@ -62,7 +62,7 @@ class Bundle:
             if path.startswith("argocd/optional/"):
                 continue  # a fragment for people to merge into their argocd-cm
             for item in self.documents(path):
-                if item.get("apiVersion", KUSTOMIZE) != KUSTOMIZE:
+                if item.get("apiVersion", KUSTOMIZE) != KUSTOMIZE and not path.endswith("/Chart.yaml"):
                     yield path, item
 
 

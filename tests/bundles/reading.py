@@ -194,7 +194,8 @@ def _helm_release(bundle: Bundle, folder: str, spec: Any, objects: dict[tuple[st
         if ref["kind"] == "GitRepository":
             assert "valuesFrom" not in spec
             assert "values" not in spec
-            return _local(bundle, release, namespace, in_bundle(bundle, chart["chart"]))
+            in_bundle(bundle, chart["chart"])
+            return Local(release, namespace, tuple(sorted(_manifest_values(bundle, folder))))
         source = objects[ref["kind"], ref["name"]]
         repository, name, version = source["spec"]["url"], chart["chart"], chart["version"]
     else:
@@ -209,6 +210,19 @@ def _helm_release(bundle: Bundle, folder: str, spec: Any, objects: dict[tuple[st
     assert key == "values.yaml"
     path = posixpath.normpath(f"{folder}/{path}")
     return _remote(bundle, release, namespace, repository, name, version, path)
+
+
+def _manifest_values(bundle: Bundle, folder: str) -> Iterator[str]:
+    """The objects whose text a kustomization carries into the values that a HelmRelease's chart prints."""
+    own = bundle.one(f"{folder}/kustomization.yaml")
+    for generator in own.get("configMapGenerator", ()):
+        (replacement,) = own["replacements"]
+        assert replacement["source"] == {"kind": "ConfigMap", "name": generator["name"], "fieldPath": "data"}
+        (target,) = replacement["targets"]
+        assert target["fieldPaths"] == ["spec.values.manifests"]
+        assert ".Values.manifests" in bundle.files[f"{folder}/chart/templates/all.tpl"].decode()
+        for path in generator["files"]:
+            yield from (canonical(o) for o in bundle.documents(posixpath.normpath(f"{folder}/{path}")))
 
 
 # --- shared

@@ -89,12 +89,15 @@ def test_the_values_arrive_under_a_hashed_name(bundle: Bundle, build: Callable[[
 
 
 def test_a_local_chart_is_a_release_and_nothing_else(bundle: Bundle, build: Callable[[Bundle, str], list[Any]]) -> None:
+    """What it brings stands in its values: a commit changes nothing before the turn of the release."""
     for name in bundle.local_releases():
         (release,) = build(bundle, f"flux/releases/{name}")
         chart = release["spec"]["chart"]["spec"]
-        assert chart["chart"] == f"./out/{bundle.name}/components/{name}"
-        # A change bumps the version (it holds a hash), and only a change does.
+        assert chart["chart"] == f"./out/{bundle.name}/flux/releases/{name}/chart"
         assert chart["reconcileStrategy"] == "ChartVersion"
+        folder = f"components/{name}/manifests/"
+        texts = {path.removeprefix(folder): bundle.files[path].decode() for path in bundle.under(folder)}
+        assert release["spec"].get("values", {}).get("manifests", {}) == texts
 
 
 def test_no_variable_is_substituted(bundle: Bundle, build: Callable[[Bundle, str], list[Any]]) -> None:

@@ -190,9 +190,9 @@ def test_case_46_a_post_manifest_is_not_beside_the_helm_release_of_its_chart() -
     files = everything(small_plan())
     for path in files:
         if path.startswith("flux/releases/") and path.endswith("/release.yaml"):
-            kinds = [
-                d["kind"] for p in files if p.startswith(path.removesuffix("release.yaml")) for d in documents(files, p)
-            ]
+            folder = path.removesuffix("release.yaml")
+            listed = [p for p in files if p.startswith(folder) and "/" not in p.removeprefix(folder)]
+            kinds = [d["kind"] for p in listed for d in documents(files, p)]
             assert set(kinds) <= {"HelmRelease", "Kustomization", "HelmRepository", "OCIRepository"}
 
 
@@ -211,6 +211,11 @@ def test_case_46_a_post_manifest_is_not_beside_the_helm_release_of_its_chart() -
         ("flux/releases/gpu-operator/kustomization.yaml", "- release.yaml\n", ""),
         ("flux/releases/gpu-operator/release.yaml", "releaseName: gpu-operator", "releaseName: other"),
         ("flux/root.yaml", "./out/demo/flux/graph", "./elsewhere"),
+        (  # the commit would upgrade it, not the turn of its node
+            "flux/releases/sriov-ib-networks/release.yaml",
+            "./out/demo/flux/releases/sriov-ib-networks/chart",
+            "./out/demo/components/sriov-ib-networks",
+        ),
     ],
 )
 def test_a_broken_order_is_found(path: str, old: str, new: str) -> None:
@@ -367,10 +372,14 @@ def test_an_https_chart_has_a_source_of_its_own() -> None:
     )
 
 
-def test_a_local_piece_is_a_chart_of_the_bundle() -> None:
-    chart = helm_release(everything(small_plan()), "sriov-ib-networks")["chart"]["spec"]
+def test_a_local_piece_is_a_chart_that_prints_its_values() -> None:
+    files = everything(small_plan())
+    chart = helm_release(files, "sriov-ib-networks")["chart"]["spec"]
+    folder = "flux/releases/sriov-ib-networks/chart"
+    assert documents(files, f"{folder}/Chart.yaml")[0]["name"] == "sriov-ib-networks"
+    assert b".Files" not in files[f"{folder}/templates/all.tpl"]
     assert chart == {
-        "chart": "./out/demo/components/sriov-ib-networks",
+        "chart": f"./out/demo/{folder}",
         "reconcileStrategy": "ChartVersion",
         "interval": "1m",
         "sourceRef": {"kind": "GitRepository", "name": "demo"},
@@ -420,6 +429,12 @@ def test_case_21_nothing_of_ours_is_substituted() -> None:
 
 def test_values_over_the_limit_of_a_config_map_are_refused() -> None:
     assert codes(replaced("gpu-operator", values={"dashboard": "x" * (1 << 20)})) == ["BC4004"]
+
+
+def test_manifests_over_the_limit_of_a_helm_release_are_refused() -> None:
+    (item, *_) = next(r for r in small_plan().releases if r.id == "sriov-ib-networks").objects
+    large = dataclasses.replace(item, data={**item.data, "data": {"dashboard": "x" * (1 << 20)}})
+    assert codes(replaced("sriov-ib-networks", objects=(large,))) == ["BC4004"]
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -515,11 +530,11 @@ def test_a_bundle_without_namespaces_of_its_own_has_no_node_for_them() -> None:
 
 
 def objects(files: Files) -> list[tuple[str, dict[str, Any]]]:
-    """The cluster's objects in `flux/`, Kustomize's own files left out."""
+    """The cluster's objects in `flux/`, charts and Kustomize's own files left out."""
     return [
         (path, item)
         for path in sorted(files)
-        if path.startswith("flux/") and path.endswith(".yaml")
+        if path.startswith("flux/") and path.endswith(".yaml") and not path.endswith("/Chart.yaml")
         for item in documents(files, path)
         if item.get("apiVersion", "kustomize.config.k8s.io/v1beta1") != "kustomize.config.k8s.io/v1beta1"
     ]
@@ -614,3 +629,33 @@ def test_a_changed_value_changes_the_helm_release(tmp_path: Path, tool: Callable
         ]
         names.append(config["metadata"]["name"])
     assert names[0] != names[1]
+
+
+@pytest.mark.tools
+def test_manifests_are_values_of_the_helm_release(tmp_path: Path, tool: Callable[[str], Path]) -> None:
+    """What a release brings changes with its own node, not with the commit: nothing passes a gate that is closed."""
+    (item, *_) = next(r for r in small_plan().releases if r.id == "sriov-ib-networks").objects
+    odd = "{{ $labels }} ${HOME}\n---\n\ty: 1e3 \u00e9\\n\n"
+    plan = replaced("sriov-ib-networks", objects=(dataclasses.replace(item, data={**item.data, "data": {"a": odd}}),))
+    files = everything(plan)
+    write(files, tmp_path)
+    (built,) = build(tool("kubectl"), tmp_path / "flux/releases/sriov-ib-networks")
+    folder = "components/sriov-ib-networks/manifests/"
+    texts = {path.removeprefix(folder): text.decode() for path, text in files.items() if path.startswith(folder)}
+    assert len(texts) == 1
+    assert built["spec"]["values"] == {"manifests": texts}
+
+
+@pytest.mark.tools
+def test_the_chart_of_manifests_prints_what_the_others_read(tmp_path: Path, tool: Callable[[str], Path]) -> None:
+    files = everything(small_plan())
+    write(files, tmp_path)
+    for release_id in ("sriov-ib-networks", "network-operator-post"):
+        values = build(tool("kubectl"), tmp_path / f"flux/releases/{release_id}")[0]["spec"]["values"]
+        (tmp_path / "values.yaml").write_text(dump(values))
+        printed = []
+        for chart in (f"flux/releases/{release_id}/chart", f"components/{release_id}"):
+            command = [tool("helm4"), "template", release_id, tmp_path / chart, "--values", tmp_path / "values.yaml"]
+            done = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=60, check=True)
+            printed.append([d.data for d in load_all(done.stdout, "helm", strict=False)])
+        assert printed[0] == printed[1] != []

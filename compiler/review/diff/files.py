@@ -83,6 +83,8 @@ def _part(path: str) -> str:
         return "namespaces"
     if top == "examples" or path == "README.md":
         return "words"
+    if top == "flux" and rest.endswith(("/chart/Chart.yaml", "/chart/templates/all.tpl")):
+        return "told"  # a name, and the same version and template everywhere
     return "told" if path in _TOLD else "wiring"
 
 

@@ -1,0 +1,4 @@
+{{- range $path, $manifest := .Values.manifests }}
+---
+{{ $manifest }}
+{{- end }}
