@@ -17,6 +17,7 @@ from compiler.review.diff.model import Entry, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.sources import Sources
 from compiler.review.diff.values import Change, same
+from compiler.review.reads import reads
 from compiler.source import Origin, Path
 
 _MANY = 20  # edits of one file beyond which it is taken as rewritten
@@ -31,6 +32,7 @@ class Blame:
         self.head = head
         self.sources = sources
         self.edits = Edits(base, head, sources)
+        self._read: dict[tuple[SideName, str], list[Path]] = {}
 
     def value(self, old: ResolvedComponent | None, new: ResolvedComponent | None, change: Change) -> Entry:
         """The change of a value with the line that decides it now, or that decided it and is gone."""
@@ -78,6 +80,36 @@ class Blame:
         place = self._first((ref.origin, side) for ref in lists)
         place = place or next((p for ref in lists if (p := self.edits.chosen(ref.origin)) is not None), None)
         return (place,) if place else ()
+
+    def read(self, old: KubeObject | None, new: KubeObject | None, values: Iterable[Entry]) -> tuple[Place, ...]:
+        """The lines of the values, of all that changed, that the template of an object reads."""
+        entries = list(values)
+        places: dict[Place, None] = {}
+        for item, side in ((new, "head"), (old, "base")):
+            for path in self._reads(item, "head" if side == "head" else "base"):
+                for entry in entries:
+                    at = entry.change.new_at if side == "head" else entry.change.old_at
+                    if entry.at is not None and path[:1] == ("values",) and _meet(path[1:], at):
+                        places[entry.at] = None
+        edited = [place for place in places if self.sources.edited_line(place)]
+        if edited:
+            return tuple(edited[:1] if len(edited) > _MANY else edited)
+        item_ = new or old
+        only = self.edits.only(item_.component) if item_ is not None else None
+        return (only,) if only else ()
+
+    def _reads(self, item: KubeObject | None, side: SideName) -> list[Path]:
+        """What the template of an object looks at."""
+        snapshot = self.head if side == "head" else self.base
+        view = snapshot.components.get(item.component) if item is not None else None
+        if item is None or view is None or view.resolved is None or snapshot.plan is None:
+            return []
+        if (side, item.source) not in self._read:
+            sources = view.resolved.component.manifest_sources.values()
+            source = next((s for s in sources if s.file == item.source), None)
+            found = reads(snapshot.plan.recipe, view.resolved, source) if source is not None else []
+            self._read[side, item.source] = found
+        return self._read[side, item.source]
 
     def line_of(self, old: KubeObject | None, new: KubeObject | None, words: Iterable[str]) -> Place | None:
         """The edited line of a manifest that holds one of `words`, the first word that any line holds."""
@@ -177,7 +209,7 @@ class Blame:
         new: ResolvedComponent | None,
         change: Change,
     ) -> Place | None:
-        origin = said.origin
+        origin = _written(said.origin)
         component, at = (new, change.new_at) if side == "head" else (old, change.old_at)
         exact = origin.down(*_below(component, at))
         return self.sources.inside(exact, side) or (self.sources.inside(origin, side) if exact != origin else None)
@@ -226,6 +258,13 @@ def _chain(component: ResolvedComponent | None, path: Path) -> tuple[TraceEntry,
     return ()
 
 
+def _written(origin: Origin) -> Origin:
+    """The node of a source that a layer came from: a setting reaches value paths that it does not name."""
+    while origin.path and not origins.holds(origin):
+        origin = Origin(origin.document, origin.path[:-1])
+    return origin
+
+
 def _below(component: ResolvedComponent | None, at: Path) -> Path:
     """The steps from the node that the trace knows to a path."""
     entries = component.trace if component else {}
@@ -249,6 +288,12 @@ def _nulled(component: ResolvedComponent | None, change: Change) -> str:
             default = "the chart's default with it" if written else "the chart's own default may apply"
             return "deleted by null" + (f"; {default}" if component.component.chart else "")
     return ""
+
+
+def _meet(left: Path, right: Path) -> bool:
+    """Whether one of two paths is the other or lies below it."""
+    shorter = min(len(left), len(right))
+    return left[:shorter] == right[:shorter]
 
 
 def _names(line: str, name: str) -> bool:

@@ -181,6 +181,7 @@ def _component(
     if before is None or after is None:
         return _one_sided(before, after, base, head, objects, mine, blame)
     values = tuple(blame.value(before.resolved, after.resolved, c) for c in _value_changes(before, after))
+    objects = tuple(_by_values(item, mine, values, blame) for item in objects)
     fields = tuple(
         Entry(c, blame.component_field(after.name, before.name, c))
         for c in changes(_facts(base, before.name), _facts(head, after.name))
@@ -245,6 +246,19 @@ def _object(pair: Pair, base: Snapshot, head: Snapshot, blame: Blame) -> ObjectC
         found = replace(found, status="moved", was=f"component {pair.old.component}")
     at, *more = blame.object(pair.old, pair.new) or (None,)
     return replace(found, at=at, more=tuple(more))
+
+
+def _by_values(item: ObjectChange, mine: Sequence[Pair], values: Sequence[Entry], blame: Blame) -> ObjectChange:
+    """An object whose manifest nobody edited, with the lines of the values that its template reads."""
+    if item.at is not None:
+        return item
+    pair = next((p for p in mine if (p.new or p.old) and _same_object(p.new or p.old, item)), None)
+    at, *more = (blame.read(pair.old, pair.new, values) if pair is not None else ()) or (None,)
+    return replace(item, at=at, more=tuple(more))
+
+
+def _same_object(found: KubeObject | None, item: ObjectChange) -> bool:
+    return found is not None and found.identity == (item.group, item.kind, item.namespace, item.name)
 
 
 def _value_changes(before: ComponentView, after: ComponentView) -> tuple[Change, ...]:

@@ -157,6 +157,11 @@ def of_bundle_field(snapshot: Snapshot, change: Change) -> Iterator[Origin]:
     elif head in {"constraints", "preflight"}:
         named = change.path.partition("[name=")[2].partition("]")[0]
         yield from (c.origin for c in recipe.constraints.values() if c.name in {named, named.partition(" ")[2]})
+        if head == "preflight":
+            yield from (api.origin for api in recipe.cluster_provides if f"{api.kind}.{api.group}" in named)
+            specs = [o.origin.down("spec") for o in overlays(recipe, catalog)]
+            specs += [c.component.origin.down("spec") for c in recipe.enabled()]
+            yield from (spec.down(key) for spec in specs for key in ("prerequisites", "singleton"))
     elif head == "overlays":
         yield from (overlay.origin.down("metadata", "name") for overlay in overlays(recipe, catalog))
     elif head in {"profile", "inputs", "recipe"} and entry is not None:

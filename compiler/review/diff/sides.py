@@ -54,7 +54,7 @@ def compiled(root: Path, names: Sequence[str], label: str) -> tuple[Side, dict[s
             found[entry.name] = of_compiled(pipeline.compile_bundle(catalog, entry, Flags()), catalog)
         except UserError as error:
             broken[entry.name] = _errors(error)
-    return Side(label, found, broken), texts(catalog)
+    return Side(label, found, broken), texts(catalog, root)
 
 
 def _head(

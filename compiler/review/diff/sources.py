@@ -6,12 +6,13 @@ import bisect
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 
 from compiler.model import Catalog
 from compiler.review.diff.model import Place, SideName
 from compiler.source import Document, Origin, Path, Span, walk
 
-_ALWAYS = ("/component.yaml", "/checks.yaml", "/values.yaml")
+_LARGEST = 1 << 20  # bytes of a file that nobody reads
 _Opcodes = Sequence[tuple[str, int, int, int, int]]
 
 
@@ -53,16 +54,6 @@ class Sources:
         """Whether the file differs between the sides."""
         return self.base.get(file) != self.head.get(file)
 
-    def rewritten(self, file: str) -> bool:
-        """Whether the file was edited or is new, as far as can be told.
-
-        Most sources are read whether they are used or not. Further values files and manifests of a component are not:
-        one that a side did not read may be an old one that is used now.
-        """
-        both = file in self.base and file in self.head
-        always = "/components/" not in f"/{file}" or file.endswith(_ALWAYS)
-        return self.edited(file) and (both or always)
-
     def edited_line(self, place: Place) -> bool:
         """Whether the line of a place is one of those that differ."""
         if not self.edited(place.file):
@@ -92,7 +83,7 @@ class Sources:
         Lines of the base that others replaced are told as those, and those that only the head has are found there.
         """
         file = origin.document.file
-        extent = self._node(origin.document, side).extent(origin.path) if self.rewritten(file) else None
+        extent = self._node(origin.document, side).extent(origin.path) if self.edited(file) else None
         if extent is None:
             return None
         for place in self._runs(file, side, *extent):
@@ -200,8 +191,12 @@ def _says(line: str) -> bool:
     return bool(line) and not line.startswith(("#", "{#")) and line != "---"
 
 
-def texts(catalog: Catalog) -> dict[str, str]:
-    """File -> text of every source file that the catalog was made of."""
+def texts(catalog: Catalog, root: FilePath) -> dict[str, str]:
+    """File -> text of every source file of the catalog that lies below `root`.
+
+    Of components' folders every file that is text, whether the catalog uses it or not: a values file that is used now
+    may have lain there before.
+    """
     found: dict[str, str] = {}
 
     def add(document: Document | None) -> None:
@@ -221,4 +216,17 @@ def texts(catalog: Catalog) -> dict[str, str]:
             add(check.origin.document)
         for source in component.manifest_sources.values():
             found[source.file] = source.text
+        folder = component.origin.document.file.rpartition("/")[0]
+        found |= {name: text for name, text in _others(root, folder) if name not in found}
     return dict(sorted(found.items()))
+
+
+def _others(root: FilePath, folder: str) -> Iterator[tuple[str, str]]:
+    """(name, text) of the text files below a folder of the workspace."""
+    for path in sorted((root / folder).rglob("*")):
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST:
+                content = path.read_bytes()
+                yield f"{folder}/{path.relative_to(root / folder).as_posix()}", content.decode().replace("\r\n", "\n")
+        except (OSError, UnicodeDecodeError):
+            continue  # no text, or nothing that the catalog was made of

@@ -11,9 +11,9 @@ from compiler.errors import Diagnostic, UserError
 from compiler.model import Catalog, KubeObject, ManifestRef, Plan, Recipe, Release, ResolvedComponent
 from compiler.paths import MISSING, lookup
 from compiler.review.explain.model import ObjectStory, Read, Step, place
-from compiler.review.explain.reads import reads
 from compiler.review.explain.recipe import refs
 from compiler.review.explain.value import winner
+from compiler.review.reads import reads
 from compiler.source import Origin, Path, dotted
 
 
