@@ -66,6 +66,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC3014": "a run-time API whose creator is not asked for it",
         "BC3015": "nothing to wait for",
         "BC3016": "an object that is applied before its API can be there",
+        "BC3017": "two bundles of one cluster that bring the same thing",
         "BC4001": "a derived name over its limit or not unique",
         "BC4002": "a setting that a chosen deployer needs",
         "BC4003": "a setting that a chosen deployer cannot honour",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.emit import emit
+from compiler.errors import Collector, UserError
 from compiler.load import load
 from compiler.model import BundleEntry, Catalog, Files, Flags, Plan
-from compiler.plan import plan
+from compiler.plan import collide, plan
 from compiler.records import dataclass
-from compiler.resolve import resolve
+from compiler.resolve import beside, resolve
 from compiler.write import Drift, WriteReport, compare, write
 
 
@@ -34,7 +35,23 @@ def plan_bundle(catalog: Catalog, entry: BundleEntry, flags: Flags) -> Plan:
 def compile_bundle(catalog: Catalog, entry: BundleEntry, flags: Flags) -> Compiled:
     """Sources to files, nothing written. Raises UserError (BC2xxx to BC4xxx)."""
     planned = plan_bundle(catalog, entry, flags)
+    _refuse_collisions(catalog, entry, planned)
     return Compiled(planned, emit(planned))
+
+
+def _refuse_collisions(catalog: Catalog, entry: BundleEntry, planned: Plan) -> None:
+    """Raises UserError (BC3017) for what this bundle and another one for the same cluster would both own."""
+    found = Collector()
+    order = list(catalog.workspace.bundles)
+    for other, why in beside(catalog, entry):
+        try:
+            theirs = plan_bundle(catalog, other, Flags())
+        except UserError:
+            continue  # told when that one is compiled
+        # In the order of bundlec.yaml, so that the finding is the same whichever of the two is compiled.
+        pair = sorted([(entry, planned), (other, theirs)], key=lambda one: order.index(one[0].name))
+        collide(pair[0], pair[1], why, found)
+    found.raise_if_failed()
 
 
 def write_bundle(compiled: Compiled, target: Path) -> WriteReport:

@@ -54,6 +54,7 @@ def _bundle(node: Node) -> BundleEntry:
         set=node.get("set", {}),
         disable=tuple((n.data["component"], n.data["reason"]) for n in node.items("disable")),
         settings=_settings(node),
+        cluster=node.get("cluster"),
     )
 
 

@@ -133,7 +133,7 @@ class Mixin:
 @dataclass(frozen=True)
 class BundleEntry:
     """An entry of `bundles` in bundlec.yaml. `settings` are its raw setting sections, merged later over the
-    workspace's.
+    workspace's; `cluster` is what people call the cluster that it is for.
     """
 
     name: str
@@ -146,6 +146,7 @@ class BundleEntry:
     set: Mapping[str, Mapping[str, Any]]
     disable: tuple[tuple[str, str], ...]  # (component, reason)
     settings: Mapping[str, Any]
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)

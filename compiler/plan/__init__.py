@@ -5,6 +5,7 @@ Read `plan.py` first: it names the steps, one module each.
 
 from __future__ import annotations
 
+from compiler.plan.collisions import collide
 from compiler.plan.plan import plan
 
-__all__ = ["plan"]
+__all__ = ["collide", "plan"]

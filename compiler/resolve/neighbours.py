@@ -5,8 +5,11 @@ Prefixes, which most names begin with, are compared when the workspace is read. 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from compiler.errors import Collector
-from compiler.model import BundleEntry, Catalog, Flags, FluxSettings, Settings
+from compiler.model import ArgoSettings, BundleEntry, Catalog, Flags, FluxSettings, Settings
 from compiler.resolve.settings import Written
 
 
@@ -35,6 +38,53 @@ def check(catalog: Catalog, entry: BundleEntry, chosen: Settings, collector: Col
                 fix="leave out `flux.source.name`, or set `flux.source.existing: true` and create the source yourself",
                 notes=[(other.origin, f"bundle `{other.name}`")],
             )
+
+
+def beside(catalog: Catalog, entry: BundleEntry) -> tuple[tuple[BundleEntry, str], ...]:
+    """The other bundles of the workspace that certainly go to the cluster of this one, and what says so.
+
+    `cluster` of the entries decides where both have it. Otherwise an equal Argo CD destination does, or an equal
+    `flux.kubeConfig`: names that one workspace gives to one cluster. The cluster that a controller runs in has no name.
+    """
+    if entry.name not in catalog.workspace.bundles:
+        return ()
+    mine = None
+    found: list[tuple[BundleEntry, str]] = []
+    for other in catalog.workspace.bundles.values():
+        if other.name == entry.name:
+            continue
+        if entry.cluster is not None and other.cluster is not None:
+            if entry.cluster == other.cluster:
+                found.append((other, f"cluster: {entry.cluster}"))
+            continue
+        mine = _addresses(catalog, entry) if mine is None else mine
+        same = mine & _addresses(catalog, other) if mine else None
+        found += [(other, why) for why in islice(sorted(same or ()), 1)]
+    return tuple(found)
+
+
+def _addresses(catalog: Catalog, entry: BundleEntry) -> set[str]:
+    """What the settings of an entry call its cluster, as they write it."""
+    return set(_called(catalog, entry))
+
+
+def _called(catalog: Catalog, entry: BundleEntry) -> Iterator[str]:
+    # Without merging all settings of every other bundle: most say nothing of the kind.
+    if not any(
+        "destination" in said.get("argocd", {}) or "kubeConfig" in said.get("flux", {})
+        for said in (entry.settings, catalog.workspace.settings)
+    ):
+        return
+    written = Written(catalog, entry, Flags()).tree
+    deployers = written.get("deployers", ("argocd", "flux"))
+    destination = written.get("argocd", {}).get("destination", {})
+    if "argocd" in deployers and "name" in destination:
+        yield f"argocd.destination.name: {destination['name']}"
+    if "argocd" in deployers and destination.get("server", ArgoSettings.server) != ArgoSettings.server:
+        yield f"argocd.destination.server: {destination['server']}"
+    flux = written.get("flux", {})
+    if "flux" in deployers and "kubeConfig" in flux:
+        yield f"flux.kubeConfig: {flux['kubeConfig']} in {flux.get('namespace', FluxSettings.namespace)}"
 
 
 def _source_name(catalog: Catalog, entry: BundleEntry) -> str:

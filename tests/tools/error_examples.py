@@ -147,6 +147,12 @@ EXAMPLES: Mapping[str, Example] = {
         },
         BUILD,
     ),
+    "BC3017": (
+        {
+            WORKSPACE: appended("      cluster: west\n    - name: second\n      recipe: leaf\n      cluster: west\n"),
+        },
+        BUILD,
+    ),
     "BC4003": ({WORKSPACE: replaced("spec:\n", 'spec:\n  argocd: {minVersion: "2.14"}\n')}, BUILD),
     "BC4004": (
         {GAMMA: replaced("oci://registry.example.org/charts", "oci://registry.example.org/{{ charts }}")},
