@@ -187,20 +187,24 @@ stuck() { # GROUP KIND NAMESPACE FINALIZER COMMAND...
   for line in "${@:5}"; do say "  $line"; done
 }
 
+# In one call each: they go side by side, and kubectl names those that it waited for in vain.
 purge() {
-  local name rows
-  for name in ${CRDS[@]+"${CRDS[@]}"}; do
-    kube delete customresourcedefinition "$name" --ignore-not-found --timeout 300s >&2 || stop "the CRD $name" 1
-  done
+  local name rows namespaces=()
+  if ((${#CRDS[@]})); then
+    kube delete customresourcedefinition ${CRDS[@]+"${CRDS[@]}"} --ignore-not-found --timeout 300s >&2 || stop 'the CRDs' 1
+  fi
   for name in ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
     rows=$(look get "$(helm_storage)" -n "$name" -l owner=helm -o 'jsonpath={range .items[*]}{.metadata.labels.name} {end}') \
       || die "namespace $name: $(one_line "$rows")"
-    if [[ -n $rows ]]; then
+    if [[ -z $rows ]]; then
+      namespaces+=("$name")
+    else
       say "namespace $name: stays, it holds the releases $rows"
-      continue
     fi
-    kube delete namespace "$name" --ignore-not-found --timeout 600s >&2 || stop "the namespace $name" 1
   done
+  if ((${#namespaces[@]})); then
+    kube delete namespace "${namespaces[@]}" --ignore-not-found --timeout 600s >&2 || stop 'the namespaces' 1
+  fi
 }
 
 confirm() {

@@ -196,12 +196,14 @@ def _selected(item: dict[str, Any], selector: str) -> bool:
 
 def _delete(store: Store, words: list[str], options: dict[str, str]) -> str:
     resource = store.resource(words[0])
-    if f"{options.get('namespace', '')}/{words[1]}" not in store.state["objects"].get(resource, {}):
-        if "ignore-not-found" in options:
-            return ""
-        raise Failed(f'Error from server (NotFound): {resource} "{words[1]}" not found')
-    store.drop(resource, words[1], options.get("namespace", ""))
-    return f"{words[0]} {words[1]} deleted\n"
+    said = ""
+    for name in words[1:]:
+        if f"{options.get('namespace', '')}/{name}" in store.state["objects"].get(resource, {}):
+            store.drop(resource, name, options.get("namespace", ""))
+            said += f"{words[0]} {name} deleted\n"
+        elif "ignore-not-found" not in options:
+            raise Failed(f'Error from server (NotFound): {resource} "{name}" not found')
+    return said
 
 
 def _apply(store: Store, options: dict[str, str], stdin: str) -> str:
