@@ -101,7 +101,7 @@ def test_no_node_to_prepare(helm: str, tmp_path: Path) -> None:
         nvke.deploy(*ONLY).expect(0, "rdma-modules/rdma-nodes: holds", "3 of 7 releases changed")
 
 
-@BOTH
+@HELM4
 def test_killed(nvke: Cluster) -> None:
     """SIGKILL at ten random moments, each followed by a rerun; the last one converges"""
     moments = random.Random(20261130)
@@ -129,7 +129,7 @@ def test_killed(nvke: Cluster) -> None:
     assert not removed, describe(removed)
 
 
-@HELM4
+@HELM3
 def test_restarted_server(nvke: Cluster) -> None:
     """The API server is restarted half way: the run goes on, or a rerun heals it."""
     nvke.simulator.faults.crd = 20

@@ -33,7 +33,7 @@ def test_empty_cluster(gke: Cluster) -> None:
     """GKE bundle (bundle-installer) on an empty cluster: every edge holds, no gpu-operator object before the driver"""
     gke.simulator.faults.unready = {"nvidia-driver-installer"}
     # The driver needs its time; Helm does not wait for it, the gate of gpu-operator does.
-    timer = threading.Timer(60, gke.simulator.faults.unready.clear)
+    timer = threading.Timer(40, gke.simulator.faults.unready.clear)
     timer.start()
     gke.deploy().expect(0, "15 of 15 releases changed")
     timer.cancel()
