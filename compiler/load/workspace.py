@@ -70,7 +70,7 @@ def _once(names: Iterable[tuple[str, Origin, str]], what: str, parts: Parts) -> 
             if what.endswith("prefix") and other == bundle:
                 continue  # two bundles of one name were reported already
             parts.found.error(
-                "BC1203", f"two {what} `{name}`", origin, notes=((first, "here first"),), fix="give one another"
+                "BC1203", f"two {what} `{name}`", origin, notes=((first, "here first"),), fix="give one of them another"
             )
         else:
             seen[name] = (origin, bundle)

@@ -43,11 +43,12 @@ def switch(
     """Apply `disable` of the entry and every `enabled` of its `set` and of the flags; the values that are left over.
 
     Records BC1001 and BC1004 for what a flag says and no values file can hold. A source file is held to that when read.
-    Records BC2006 for a component that the recipe does not have or that is switched off already, BC2008 for what a
+    Records BC1203 for a component that `set` names by two of its names. Records BC2006 for a component that the recipe does not have or that is switched off already, BC2008 for what a
     profile owns, and BC2015 for switching on what the recipe switched off.
     """
     names = _names(catalog)
     _refuse_unwritable(flags, collector)
+    _refuse_named_twice(entry, names, collector)
     for index, (name, reason) in enumerate(entry.disable):
         at = entry.origin.down("disable", index, "component")
         draft = _find(name, names, drafts, at, collector)
@@ -100,6 +101,23 @@ def _refuse_unwritable(flags: Flags, collector: Collector) -> None:
                 below, _, reason = found.message.removeprefix(dotted((name,))).partition(": ")
                 message = f"`{name}:{dotted(path)}{below}`: {reason}"
                 collector.error(found.code, message, built_in(f"--set {name}:{dotted(path)}"), fix=found.fix)
+
+
+def _refuse_named_twice(entry: BundleEntry, names: Mapping[str, str], collector: Collector) -> None:
+    # The order of keys in a mapping means nothing, so there is no telling which of the two wins.
+    seen: dict[str, str] = {}
+    for word in entry.set:
+        name = names.get(word.lower(), word)
+        first = seen.setdefault(name, word)
+        if first != word:
+            collector.error(
+                "BC1203",
+                f"`set` names the component `{name}` twice",
+                entry.origin.down("set", word),
+                key=True,
+                fix="write one mapping",
+                notes=[(entry.origin.down("set", first), f"as `{first}`")],
+            )
 
 
 def _layers(entry: BundleEntry, flags: Flags) -> Iterator[tuple[Layer, str, Path]]:

@@ -390,13 +390,13 @@ MORE: dict[str, Broken] = {
     "two bundles of one name": (
         {WORKSPACE: appended("    - {name: demo, recipe: leaf, prefix: x}\n")},
         [
-            "bundlec.yaml:8:14: [BC1203] two bundles have the name `demo` | give one another",
+            "bundlec.yaml:8:14: [BC1203] two bundles have the name `demo` | give one of them another",
         ],
     ),
     "two bundles of one prefix": (
         {WORKSPACE: appended("    - {name: other, recipe: leaf, prefix: demo}\n")},
         [
-            "bundlec.yaml:8:7: [BC1203] two bundles have the prefix `demo` | give one another",
+            "bundlec.yaml:8:7: [BC1203] two bundles have the prefix `demo` | give one of them another",
         ],
     ),
     "a predicate of no form": (

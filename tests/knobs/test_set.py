@@ -164,6 +164,14 @@ def test_the_entry_and_the_flag_name_their_place(tmp_path: Path) -> None:
     assert pointed(tmp_path, one.span) == "bundlec.yaml: 7}"
 
 
+def test_one_component_by_two_of_its_names(tmp_path: Path) -> None:
+    """There is no telling which of two keys of a mapping wins."""
+    files = {**FILES, "bundlec.yaml": "bundles: [{name: b, recipe: eks, set: {one: {text: a}, UNO: {text: b}}}]"}
+    one = the_finding(catalog(tmp_path, files), "b", "BC1203")
+    assert one.message == "`set` names the component `one` twice"
+    assert pointed(tmp_path, one.span).startswith("bundlec.yaml: UNO")
+
+
 @pytest.mark.tools
 def test_helm_gets_from_a_bundle_what_its_own_set_gives(helm: Path, tmp_path: Path, probe: Path) -> None:  # noqa: F811
     """cases 1, 2, 4, 5, 9: odd values through --set, through our YAML, through Helm; and Helm alone."""
