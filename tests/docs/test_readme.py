@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -16,51 +13,11 @@ import pytest
 from compiler.cli import cli
 from compiler.yamlio import load, load_all
 from tests.docs.markdown import Block, blocks, commands, links, under
+from tests.docs.project import run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RECIPE = "gb200-nvke-ubuntu-training"
-OUTSIDE = "/tmp/bundles"
-NETWORK = re.compile(
-    r"\b(git (clone|fetch|push|pull)|helm (install|upgrade|repo)|kubectl|curl|pip|make (test|tools|dev|lock))\b"
-)
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project whose `make` and `.venv` need no network: they run the compiler of the copy."""
-    root = tmp_path_factory.mktemp("project")
-    for name in ("compiler", "overlays", "mixins", "components"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("bundlec.yaml", "Makefile", "pyproject.toml", "requirements.txt", "requirements-dev.txt"):
-        shutil.copy(ROOT / name, root)
-    bin_ = root / ".venv/bin"
-    bin_.mkdir(parents=True)
-    for name, words in (("python", ""), ("bundlec", " -m compiler.cli")):
-        program = bin_ / name
-        program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(root))} exec {sys.executable}{words} "$@"\n')
-        program.chmod(0o755)
-    (root / ".venv/.path").write_text(str(root))
-    (root / ".venv/.runtime").touch()
-    return root
-
-
-def run(block: Block, copy: Path) -> str:
-    """Run a shell block as it stands, but for the folder outside of the tree; every command must succeed."""
-    assert not any(NETWORK.search(command) for command in commands(block)), f"README.md:{block.line} needs a network"
-    text = block.text.replace(OUTSIDE, str(copy.parent / "bundles"))
-    env = {"PATH": os.environ["PATH"], "HOME": str(copy), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=copy,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"README.md:{block.line}\n{done.stdout}{done.stderr}"
-    return done.stdout
 
 
 def test_the_first_command(copy: Path):
