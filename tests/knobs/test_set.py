@@ -15,6 +15,7 @@ from compiler.plan import plan
 from compiler.resolve import entry_for, resolve, strvals
 from compiler.yamlio import dump
 from tests.knobs.test_strvals import TYPED, asked, probe  # noqa: F401 - a fixture
+from tests.support.scratch import bundlec
 from tests.support.workspaces import catalog, findings, pointed, the_finding
 
 OVERLAY = """
@@ -211,6 +212,85 @@ def test_helm_gets_from_an_overlay_what_the_same_values_file_gives(
     assert asked(helm, probe, "--values", str(emitted)) == asked(helm, probe, "--values", str(written))
 
 
+DEFAULTS = "a: {b: 1, c: {d: x, e: z}}\nlist: [p, q]\ntext: chart\nup: true\nzero: 0\n"
+OVER_DEFAULTS = [
+    # case 11: a null over a default of the chart
+    ("--set", "text=null"),
+    ("--set", "a.b=null"),
+    ("--set", "a.c=null"),
+    ("--set", "list=null"),
+    ("--set", "a.c.d=null,a.c.f=1"),
+    ("--set-json", 'a={"c": null, "g": 1}'),
+    ("--set-json", 'a={"c": {"d": null}},list=[]'),
+    # case 13: what is falsy
+    ("--set", "up=false"),
+    ("--set", "text="),
+    ("--set", "list={}"),
+    ("--set", "a.b=0,zero=false"),
+    ("--set-json", 'list=[],text="",up=false,zero=null'),
+    # case 9: what looks like something else
+    ("--set", "a.c.d=0755,text=1e3,a.c.e=yes"),
+    ("--set-string-like", 'text="null",a.b="true"'),
+    ("--set-json", 'a.b=1.5,list=[1,true,"null"]'),
+    ("--set-file", "text=FILE,a.c.d=FILE"),
+]
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(("option", "text"), OVER_DEFAULTS)
+def test_over_the_defaults_of_a_chart_helm_gets_what_its_own_flags_give(
+    helm: Path,
+    tmp_path: Path,
+    probe: Path,  # noqa: F811
+    option: str,
+    text: str,
+) -> None:
+    """cases 9, 11, 13: `bundlec build --set ...`, then Helm with the emitted file; and Helm with the same flag."""
+    (probe / "values.yaml").write_text(DEFAULTS)
+    (tmp_path / "note").write_text("007\n")
+    option, text = option.replace("--set-string-like", "--set-json"), text.replace("FILE", f"{tmp_path}/note")
+    leaves = "[a.b, a.c.d, a.c.e, list, text, up, zero]"
+    overlay = "{criteria: {service: eks}, componentRefs: [{name: one}]}"
+    catalog(tmp_path / "w", {"overlays/eks.yaml": overlay, "components/one": f"chartDefaults: {leaves}"})
+    given = ("--deployer", "deploy.sh", "--out", str(tmp_path / "o"), option, f"one:{text}")
+    ran = bundlec("build", "eks", *given, cwd=tmp_path / "w")
+    assert ran.status == 0, ran.err
+    emitted = tmp_path / "o/eks/components/one/values.yaml"
+    assert asked(helm, probe, "--values", str(emitted)) == asked(helm, probe, option, text)
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "{text: null}",
+        "{a: {c: null}}",
+        "{a: {c: {d: null}}, list: []}",
+        "{up: false, text: '', zero: 1}",
+        "{list: [x], a: {b: '0755'}}",
+        "{a: {c: {}}, list: null}",
+        "{text: '1e3', 'y': 'n', a: {'on': 'off'}}",
+    ],
+)
+def test_over_the_defaults_of_a_chart_helm_gets_what_the_same_file_gives(
+    helm: Path,
+    tmp_path: Path,
+    probe: Path,  # noqa: F811
+    overrides: str,
+) -> None:
+    """cases 2, 4, 11, 13, through an overlay."""
+    (probe / "values.yaml").write_text(DEFAULTS)
+    overlay = f"{{criteria: {{service: eks}}, componentRefs: [{{name: one, overrides: {overrides}}}]}}"
+    leaves = "[a.b, a.c.d, a.c.e, list, text, up, zero]"
+    files = {"overlays/eks.yaml": overlay, "components/one": f"chartDefaults: {leaves}"}
+    found = catalog(tmp_path / "w", files)
+    emitted, plain = tmp_path / "emitted.yaml", tmp_path / "plain.yaml"
+    planned = plan(resolve(found, entry_for(found, "eks"), Flags()))
+    emitted.write_bytes(payload.emit(planned)["components/one/values.yaml"])
+    plain.write_text(overrides)
+    assert asked(helm, probe, "--values", str(emitted)) == asked(helm, probe, "--values", str(plain))
+
+
 def test_case_8_nothing_is_shared_in_the_output(tmp_path: Path) -> None:
     toleration = '[{"key": "k", "operator": "Exists"}]'
     after = values(tmp_path, json_=(f"one:a.t={toleration},b.t={toleration}",))
@@ -219,7 +299,7 @@ def test_case_8_nothing_is_shared_in_the_output(tmp_path: Path) -> None:
 
 
 def test_a_flag_needs_its_own_folder(tmp_path: Path) -> None:
-    from tests.support.scratch import bundlec, write_catalog
+    from tests.support.scratch import write_catalog
 
     root = write_catalog(tmp_path / "w")
     assert bundlec("build", "demo", cwd=root).status == 0
