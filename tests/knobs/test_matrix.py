@@ -17,6 +17,7 @@ from compiler.errors import UserError
 from compiler.model import DEPLOYERS, Catalog, Flags
 from compiler.plan import plan
 from compiler.resolve import entry_for, resolve
+from compiler.yamlio import dump
 from tests.conftest import ROOT
 from tests.support.workspaces import catalog
 
@@ -169,6 +170,82 @@ def test_a_setting_on_a_deployer(small: Catalog, key: str, deployer: str) -> Non
         assert changed <= {expected, README, "argocd/remove.sh", "flux/remove.sh"}
     else:
         assert changed - {README}
+
+
+@pytest.mark.parametrize("key", [key for key, (_, outcome) in MATRIX.items() if REFUSED not in outcome.values()])
+def test_a_setting_means_the_same_wherever_it_stands(small: Catalog, tmp_path: Path, key: str) -> None:
+    """For the whole workspace, for one bundle, or as a flag; and a bundle's own word wins over the workspace's."""
+    value, _ = MATRIX[key]
+    given = settings(key, value)
+    git: dict[str, Any] = {"git": {"url": "https://git.example.com/x.git", "revision": "main"}}
+    entry: dict[str, Any] = {"name": "b", "recipe": "eks"}
+
+    def written(name: str, workspace: Mapping[str, Any], bundle: Mapping[str, Any]) -> dict[str, bytes]:
+        whole = _merged(git, workspace) | {"bundles": [{**entry, **bundle}]}
+        found = catalog(tmp_path / name, {**FILES, "bundlec.yaml": dump(whole)})
+        files = emit(plan(resolve(found, entry_for(found, "b"), Flags())))
+        return {name: files[name] for name in files if name not in ("checksums.txt", "bundle.yaml", "recipe.yaml")}
+
+    asked = emit(plan(resolve(small, entry_for(small, "b"), Flags(settings=(("--setting", given),)))))
+    flagged = {name: asked[name] for name in asked if name not in ("checksums.txt", "bundle.yaml", "recipe.yaml")}
+    assert written("workspace", given, {}) == flagged
+    # `git` of a bundle is merged over the workspace's like any other section.
+    assert written("bundle", {}, given) == flagged
+
+
+def _merged(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+    whole = dict(left)
+    for key, value in right.items():
+        both = isinstance(value, dict) and isinstance(whole.get(key), dict)
+        whole[key] = _merged(whole[key], value) if both else value
+    return whole
+
+
+# What a bundle's entry says besides settings -> the deployers that it changes.
+ENTRY: Mapping[str, tuple[Any, tuple[str, ...]]] = {
+    "prefix": ("other", GITOPS),
+    "set": ({"web": {"a": "b"}}, DEPLOYERS),
+    "disable": ([{"component": "app", "reason": "none here"}], DEPLOYERS),
+    "profile": ({"mode": "loud"}, DEPLOYERS),
+    "inputs": ({"size": "large"}, DEPLOYERS),
+    # A name of the cluster says which bundles meet there, and nothing to a deployer.
+    "cluster": ("west", ()),
+}
+CHOICE = """
+base: base
+criteria: {service: eks}
+componentRefs: [{name: web}, {name: agent}, {name: app}]
+inputs: {size: {type: string, enum: [small, large], default: small, effects: {large: [{name: web, overrides: {replicas: 9}}]}}}
+profile:
+  name: mode
+  default: quiet
+  values:
+    quiet: {constraints: [{name: K8s.node.provider, value: a}], componentRefs: [{name: web, overrides: {noise: 0}}]}
+    loud: {constraints: [{name: K8s.node.provider, value: b}], componentRefs: [{name: web, overrides: {noise: 9}}]}
+"""
+
+
+def test_every_field_of_an_entry_has_a_row() -> None:
+    schema = json.loads((ROOT / "compiler/schemas/workspace.schema.json").read_text())
+    fields = set(schema["$defs"]["bundle"]["properties"]) - set(SECTIONS)
+    # `name` is the folder, `recipe` and `criteria` choose what is compiled, and of which deployers.
+    assert fields - {"name", "recipe", "criteria", "deployers"} == set(ENTRY)
+
+
+@pytest.mark.parametrize("deployer", DEPLOYERS)
+@pytest.mark.parametrize("key", ENTRY)
+def test_a_field_of_an_entry_on_a_deployer(tmp_path: Path, key: str, deployer: str) -> None:
+    value, changes = ENTRY[key]
+
+    def files(name: str, more: Mapping[str, Any]) -> dict[str, bytes]:
+        bundle = dump({"bundles": [{"name": "b", "recipe": "eks", "deployers": [deployer], **more}]})
+        git = "git: {url: 'https://git.example.com/x.git', revision: main}\n"
+        found = catalog(tmp_path / name, {**FILES, "overlays/eks.yaml": CHOICE, "bundlec.yaml": git + bundle})
+        made = emit(plan(resolve(found, entry_for(found, "b"), Flags())))
+        about = ("checksums.txt", "bundle.yaml", "recipe.yaml", README, "preflight.sh")
+        return {name: made[name] for name in made if name not in about}
+
+    assert (files("without", {}) != files("with", {key: value})) == (deployer in changes)
 
 
 def test_a_place_on_another_cluster_is_where_everything_goes(small: Catalog) -> None:
