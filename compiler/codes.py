@@ -50,6 +50,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC2015": "a component that is switched off cannot be switched on here",
         "BC2016": "a component, value, object or release that the recipe does not have",
         "BC2017": "a component that changes nodes and is not limited to any",
+        "BC2018": "a value that looks like a misspelt one",
         "BC3001": "a dependency that the recipe does not declare",
         "BC3002": "a cycle of dependencies",
         "BC3003": "an API that nothing brings",

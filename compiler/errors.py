@@ -119,6 +119,12 @@ class Collector:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """The closest of `known` to `word` as a fix text, or None when nothing is close."""
-    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"did you mean `{close[0]}`?" if close else None
+    """The closest of `known` to `word` as a fix text, or those that `word` is a part of; None when there is none."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if not close and len(word) >= 3:
+        close = [name for name in names if word.lower() in name.lower()]
+    if not close:
+        return None
+    shown = " or ".join(f"`{name}`" for name in close[:3])
+    return f"did you mean {shown}" + (f", or one of {len(close) - 3} more?" if len(close) > 3 else "?")

@@ -11,6 +11,14 @@ from compiler.errors import Diagnostic, UserError, did_you_mean
 from compiler.model import CRITERIA, Catalog
 from compiler.source import Document
 
+# What the field calls clusters, beside what the overlays of the catalog say: a name may be the first of its kind.
+_WORDS: Mapping[str, Collection[str]] = {
+    "service": ("aks", "bcm", "cks", "eks", "generic", "gke", "kind", "lke", "metal3", "nvke", "ocp", "oke", "rke2"),
+    "accelerator": ("a100", "b200", "gb200", "gb300", "h100", "h200", "l40", "l40s", "rtx-pro-6000", "vr200"),
+    "os": ("amazonlinux", "cos", "ol", "rhel", "rocky", "sles", "talos", "ubuntu"),
+    "intent": ("inference", "training"),
+    "platform": ("dynamo", "kubeflow", "kueue", "nim", "runai", "slurm"),
+}
 _HEAD = "apiVersion: bundlec.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n"
 
 
@@ -49,8 +57,8 @@ def overlay(
     """The file of an overlay.
 
     Criteria that are not given are read from the name (`gb200-gke-cos-inference`) by the values that the catalog's
-    overlays have. Without `base` it builds on the overlay that states most of them. Raises UserError (BC1204) for an
-    unknown base.
+    overlays have and the field knows. Without `base` it builds on the overlay that states most of them. Raises
+    UserError (BC1204) for an unknown base.
     """
     if base is not None and base not in catalog.overlays:
         fix = did_you_mean(base, catalog.overlays) or "`bundlec list` prints recipes; every overlay can be a base"
@@ -166,12 +174,21 @@ def _criteria(catalog: Catalog, name: str) -> dict[str, str | int]:
     return found
 
 
+def unread(name: str, catalog: Catalog, criteria: Mapping[str, str]) -> tuple[str, ...]:
+    """The parts of an overlay's name that no criterion was read from, in order; none when nothing was read at all."""
+    read = {**_by_name(name, catalog), **criteria}
+    rest = f"-{name}-"
+    for value in sorted(read.values(), key=len, reverse=True):
+        rest = rest.replace(f"-{value}-", "-")
+    return tuple(part for part in rest.split("-") if part) if read else ()
+
+
 def _by_name(name: str, catalog: Catalog) -> dict[str, str]:
     # `rtx-pro-6000` is a value of several parts, so the longest one counts.
     found: dict[str, str] = {}
     padded = f"-{name}-"
-    for key in CRITERIA:
-        values = {str(o.criteria[key]) for o in catalog.overlays.values() if key in o.criteria and key != "nodes"}
+    for key, words in _WORDS.items():
+        values = {str(o.criteria[key]) for o in catalog.overlays.values() if key in o.criteria} | set(words)
         matching = sorted(value for value in values if f"-{value}-" in padded)
         if matching:
             found[key] = max(matching, key=len)

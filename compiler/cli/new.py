@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,9 +81,15 @@ def overlay(session: Session, name: str, base: str | None, criteria: dict[str, s
     _refuse_taken(session, f"overlay `{name}`", None, Path(file))
     _write(session, files)
     again = session.catalog()
+    rest = scaffold.unread(name, catalog, criteria)
+    if rest:
+        say(f"no criterion was read from {', '.join(rest)} of the name; --criteria KEY=VALUE gives one", err=True)
     if is_recipe(again.overlays[name]):
-        pipeline.compile_bundle(again, entry_for(again, name), Flags())
-        say(f"it is a recipe: bundlec build {name} --out DIR; bundlec new bundle NAME --recipe {name}", err=True)
+        entry = entry_for(again, name)
+        # A recipe's name may be too long for a prefix; the entry of a bundle has one of its own.
+        prefix = scaffold.short_prefix(name, {b.prefix or b.name for b in again.workspace.bundles.values()})
+        pipeline.compile_bundle(again, replace(entry, prefix=prefix), Flags())
+        say(f"it is a recipe: bundlec new bundle NAME --recipe {name}; bundlec build NAME", err=True)
     else:
         say("it is no recipe yet: it states no criteria of its own", err=True)
 

@@ -10,7 +10,7 @@ from compiler.errors import Collector, UserError, did_you_mean
 from compiler.model import BundleEntry, Catalog, Flags, vocabulary
 from compiler.records import dataclass
 from compiler.resolve import draft as drafting
-from compiler.resolve import indexed
+from compiler.resolve import indexed, misspelt
 from compiler.resolve import profile as profiles
 from compiler.resolve.draft import Draft
 from compiler.resolve.merge import Layer
@@ -43,8 +43,9 @@ def switch(
     """Apply `disable` of the entry and every `enabled` of its `set` and of the flags; the values that are left over.
 
     Records BC1001 and BC1004 for what a flag says and no values file can hold. A source file is held to that when read.
-    Records BC1203 for a component that `set` names by two of its names. Records BC2006 for a component that the recipe does not have or that is switched off already, BC2008 for what a
-    profile owns, and BC2015 for switching on what the recipe switched off.
+    Records BC1203 for a component that `set` names by two of its names, BC2006 for one that the recipe does not have
+    or that is switched off already, BC2008 for what a profile owns, and BC2015 for switching on what the recipe
+    switched off.
     """
     names = _names(catalog)
     _refuse_unwritable(flags, collector)
@@ -75,7 +76,7 @@ def assign(sayings: Iterable[Saying], choice: Choice | None, collector: Collecto
     """Lay the values of `switch` over the components, in its order.
 
     Records BC2005 and BC2006 for an index that the list does not have, BC2006 for a component that is off, and BC2008
-    for a path that a profile owns.
+    for a path that a profile owns. Warns (BC2018) of what looks like a slip of the pen.
     """
     for saying in sayings:
         draft, layer = saying.draft, saying.layer
@@ -88,6 +89,7 @@ def assign(sayings: Iterable[Saying], choice: Choice | None, collector: Collecto
             layer = Layer(layer.name, items, layer.origin)
         if choice is not None:
             profiles.guard(choice, draft.name, layer, collector)
+        misspelt.warn(draft, layer, collector)
         draft.layers.append(layer)
 
 

@@ -122,7 +122,9 @@ def read(target: Path) -> Files:
     BC1006 when a file cannot be read.
     """
     if not target.is_dir():
-        raise UserError([Diagnostic("BC6004", "no such folder", Span(str(target)))])
+        raise UserError(
+            [Diagnostic("BC6004", "no such folder", Span(str(target)), "name the folder of a bundle, such as out/NAME")]
+        )
     try:
         found = listing(target)
         if found.others:

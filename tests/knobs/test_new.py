@@ -66,6 +66,19 @@ def test_an_overlay_of_another_service(fork: Path) -> None:
     assert "  base: base\n" in (fork / "overlays/l40-lke.yaml").read_text()
 
 
+def test_an_overlay_of_an_accelerator_that_is_the_first_of_its_kind(fork: Path) -> None:
+    """A word of the name that becomes no criterion is told: the recipe would be for every cluster without it."""
+    ran = bundlec("new", "overlay", "l40s-eks-ubuntu-inference", cwd=fork)
+    assert ran.status == 0, ran.err
+    text = (fork / "overlays/eks/l40s-eks-ubuntu-inference.yaml").read_text()
+    assert "    accelerator: l40s\n    os: ubuntu\n    intent: inference\n" in text
+    assert "no criterion" not in ran.err
+    ran = bundlec("new", "overlay", "zx9-eks-ubuntu-inference-blue", "--criteria", "platform=nim", cwd=fork)
+    assert ran.status == 0, ran.err
+    assert "no criterion was read from zx9, blue of the name; --criteria KEY=VALUE gives one" in ran.err
+    assert "no criterion" not in bundlec("new", "overlay", "shared-steps", cwd=fork).err
+
+
 def test_a_mixin(fork: Path) -> None:
     ran = bundlec("new", "mixin", "shared-part", cwd=fork)
     assert ran.status == 0, ran.err

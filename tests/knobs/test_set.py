@@ -131,6 +131,25 @@ def test_case_58_an_override_that_can_take_no_effect(tmp_path: Path, given: str,
     assert all(word in said for word in words), said
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("one:textt=1", "text"),
+        ("one:map.wrongg.c=1", "map.wrong"),
+        ("one:affinity.nodes=1", "affinity.node"),
+        # What is no slip of the pen: another word, a sibling by number, what lies deeper.
+        ("one:replicas=3", None),
+        ("one:map.wrong2.c=1", None),
+        ("one:map.wrong.deeper=1", None),
+    ],
+)
+def test_case_58_a_value_that_looks_like_a_misspelt_one(tmp_path: Path, given: str, meant: str | None) -> None:
+    """The chart may read it, so it is a warning; `bundlec lint` fails on those of a bundle's entry."""
+    found = catalog(tmp_path, {**FILES, "components/one/values.yaml": "map: {own: true, wrong: {c: 1}}\n"})
+    told = [d for d in resolve(found, entry_for(found, "eks"), flags(given)).warnings if d.code == "BC2018"]
+    assert [d.fix for d in told] == ([f"did you mean `{meant}`?"] if meant else [])
+
+
 def test_a_component_is_switched_off(tmp_path: Path) -> None:
     found = catalog(tmp_path, FILES)
     for given in ("one:enabled=false", "uno:enabled=False", "one:install=false"):

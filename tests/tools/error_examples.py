@@ -107,6 +107,7 @@ EXAMPLES: Mapping[str, Example] = {
         },
         BUILD,
     ),
+    "BC2018": (entry("set: {alpha: {replcias: 3}}"), BUILD),
     "BC3010": (
         {
             GAMMA: replaced("{name: gamma-system}", "{name: beta-system, labels: {team: a}}"),
