@@ -12,7 +12,7 @@ import pytest
 from compiler.model import Flags
 from compiler.pipeline import Compiled, compile_bundle, read_catalog, write_bundle
 from tests.e2e.api import Object
-from tests.e2e.argocd.controllers import ArgoCD, argocd, phase, programs
+from tests.e2e.argocd.controllers import ArgoCD, argocd, phase, programs, synced
 from tests.e2e.binaries import MissingError
 from tests.e2e.cluster import GKE, NVKE, ROOT, cluster
 from tests.e2e.witness import Event, Witness, describe, reference
@@ -20,6 +20,15 @@ from tests.e2e.witness import Event, Witness, describe, reference
 DEPLOYER = "Argo CD"
 AGENTS = ("argocd",)
 SECONDS = 420
+POOLS = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
+# Deadlines of a minute instead of twenty: guards that fail are looked at, too.
+SHORT = (("gates", {"gates": {"timeoutScale": 0.05}}),)
+DOMAIN: Object = {
+    "apiVersion": "resource.nvidia.com/v1beta1",
+    "kind": "ComputeDomain",
+    "metadata": {"name": "theirs"},
+    "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "theirs"}}},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +41,8 @@ def _able() -> None:
 
 @pytest.fixture(scope="module")
 def nvke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArgoCD]:
-    with cluster(tmp_path_factory.mktemp("nvke"), NVKE, "helm4", pulled=True) as made, argocd(made) as running:
+    folder = tmp_path_factory.mktemp("nvke")
+    with cluster(folder, NVKE, "helm4", pulled=True, flags=Flags(settings=SHORT)) as made, argocd(made) as running:
         yield running
 
 
@@ -43,17 +53,18 @@ def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArgoCD]:
 
 
 def test_empty_cluster(nvke: ArgoCD) -> None:
-    """NVKE bundle on an empty cluster, the IPPool CRD late: every hard edge holds, the root waits for nobody."""
+    """NVKE bundle on an empty cluster, its operator dead at first: guards hold, fail, and are tried again until it heals."""
     made = nvke.made
-    made.simulator.faults.crd = 60
+    made.simulator.faults.dead = {"network-operator"}
     nvke.apply_root()
-    waiting = nvke.wait(
-        lambda found: phase(found, "root") == "Succeeded" and phase(found, "sriov-ib-networks") == "Running",
-        180,
-        "the root is done while a guard waits",
-    )
+    waiting = nvke.wait(lambda found: _tries(found, "sriov-ib-networks") >= 2, SECONDS, "the guard failed twice")
+    # Nobody waits for it but what needs it; the root can take what is committed meanwhile.
     assert set(waiting) >= {c.name for c in made.bundle.plan.components}
-    nvke.wait(nvke.converged, SECONDS, "the bundle is up")
+    head = made.publish("Another commit")
+    nvke.wait(lambda found: synced(found["root"], head), 60, "the root goes on")
+    assert made.api.list(POOLS) == []
+    made.simulator.faults.dead = set()
+    nvke.wait(nvke.converged, SECONDS, "healed without anybody's help")
     witness = _witness(nvke)
     assert witness.gate_violations() == []
     pools = [e for e in witness.deployer() if reference(e)[:2] == ("nv-ipam.nvidia.com", "ippools")]
@@ -77,20 +88,32 @@ def test_one_component(nvke: ArgoCD) -> None:
     before = nvke.wait(nvke.converged, 60, "nothing is under way")
     made.mark()
     changed = (("sriov-ib-networks", ("ipam", "perNodeBlockSize"), 40),)
-    head = _commit(nvke, _compiled(NVKE, Flags(set=changed)), "Smaller blocks")
+    head = _commit(nvke, _compiled(NVKE, Flags(set=changed, settings=SHORT)), "Smaller blocks")
     nvke.wait(lambda found: phase(found, "sriov-ib-networks") == "Running", 60, "the change is seen")
     nvke.hold(lambda found: phase(found, "sriov-ib-networks") == "Running", 15, "the guard holds the change")
-    assert {p["spec"]["perNodeBlockSize"] for p in made.api.list("/apis/nv-ipam.nvidia.com/v1alpha1/ippools")} == {50}
+    assert {p["spec"]["perNodeBlockSize"] for p in made.api.list(POOLS)} == {50}
     made.simulator.faults.dead = set()
     after = nvke.wait(nvke.converged, 120, "the change is applied")
-    assert {p["spec"]["perNodeBlockSize"] for p in made.api.list("/apis/nv-ipam.nvidia.com/v1alpha1/ippools")} == {40}
-    synced = {name for name, item in after.items() if _started(item) != _started(before[name])}
-    assert synced == {"sriov-ib-networks"}
+    assert {p["spec"]["perNodeBlockSize"] for p in made.api.list(POOLS)} == {40}
+    changed_ones = {name for name, item in after.items() if _started(item) != _started(before[name])}
+    assert changed_ones == {"sriov-ib-networks"}
     assert head in after["sriov-ib-networks"]["status"]["operationState"]["syncResult"]["revisions"]
     witness = _witness(nvke, since_mark=True)
     mine = witness.objects(made.bundle.plan.release("sriov-ib-networks"))
     others = [e for e in _outside(witness.deployer()) if reference(e) not in mine and reference(e)[1] != "jobs"]
     assert not others, describe(others)
+
+
+def test_self_heal(nvke: ArgoCD) -> None:
+    """An object that somebody deletes comes back; nothing else is written."""
+    made = nvke.made
+    made.mark()
+    name = made.api.list(POOLS)[0]["metadata"]["name"]
+    path = f"/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/nvidia-network-operator/ippools/{name}"
+    made.api.delete(path)
+    nvke.wait(lambda found: made.api.get(path) is not None and nvke.converged(found), 90, "the pool is back")
+    written = {reference(e)[1] for e in _outside(_witness(nvke, since_mark=True).deployer())}
+    assert written <= {"ippools", "jobs"}, written
 
 
 def test_removal_script(nvke: ArgoCD) -> None:
@@ -106,7 +129,7 @@ def test_removal_script(nvke: ArgoCD) -> None:
     assert set(nvke.applications()) == {"root", "namespaces", *stay}
     witness = _witness(nvke, since_mark=True)
     assert witness.removal_violations() == []
-    assert made.api.list("/apis/nv-ipam.nvidia.com/v1alpha1/ippools") == []
+    assert made.api.list(POOLS) == []
 
 
 def test_gke(gke: ArgoCD) -> None:
@@ -137,19 +160,42 @@ def test_gke(gke: ArgoCD) -> None:
     assert not made.simulator.errors, made.simulator.errors[:5]
 
 
-def test_retries(tmp_path: Path) -> None:
-    """An operator is dead for longer than the guards' deadlines: syncs fail and are tried again until it heals."""
-    flags = Flags(settings=(("--timeout-scale", {"gates": {"timeoutScale": 0.02}}),))
+def test_deletion_of_the_root(gke: ArgoCD) -> None:
+    """Argo CD 3.3, deletion of the root: PreDelete guards hold for what has to come first, waves go backwards."""
+    made = gke.made
+    newer = Flags(settings=(("argocd", {"argocd": {"minVersion": "3.3"}}),))
+    _commit(gke, _compiled(GKE, newer), "Guards of removals")
+    gke.wait(gke.converged, 120, "the guards of removals are there")
+    claims = "/apis/resource.nvidia.com/v1beta1/namespaces/default/computedomains"
+    made.api.create(claims, DOMAIN)
+    made.mark()
+    made.kubectl("--namespace", "argocd", "delete", "applications.argoproj.io", "gktbi-root", "--wait=false")
+    gke.wait(lambda found: "nvsentinel" not in found and "nvidia-dra-driver-gpu" in found, 180, "a wave is gone")
+    gke.hold(lambda found: "nvidia-dra-driver-gpu" in found, 20, "a ComputeDomain holds its driver")
+    assert made.api.get("/apis/apps/v1/namespaces/gpu-operator/deployments/gpu-operator") is not None
+    made.api.delete(f"{claims}/theirs")
+    gke.wait(lambda found: not found, SECONDS, "all is gone")
+    witness = _witness(gke, since_mark=True)
+    assert witness.removal_violations() == []
+    kept = {n.name for n in made.bundle.plan.namespaces}
+    assert kept <= {n["metadata"]["name"] for n in made.api.list("/api/v1/namespaces")}
+
+
+def test_waves(tmp_path: Path) -> None:
+    """`waves: health` with the health checks of the bundle: plain edges hold, too, and the root waits as long as it takes."""
+    flags = Flags(settings=(("argocd", {"argocd": {"waves": "health"}}),))
     with cluster(tmp_path / "c", NVKE, "helm4", pulled=True, flags=flags) as made, argocd(made) as running:
         made.simulator.faults.dead = {"network-operator"}
+        made.kubectl("apply", "--server-side", "--filename", str(made.path / "argocd" / "optional" / "argocd-cm.yaml"))
         running.apply_root()
-        running.wait(lambda found: _tries(found, "sriov-ib-networks") >= 2, 240, "the guard failed twice")
-        found = running.applications()
-        assert phase(found, "root") == "Succeeded"
-        assert made.api.list("/apis/nv-ipam.nvidia.com/v1alpha1/ippools") == []
+        running.wait(lambda found: "network-operator" in found, SECONDS, "the wave of the dead operator")
+        running.hold(lambda found: "sriov-ib-networks" not in found, 30, "the next wave is held")
+        assert phase(running.applications(), "root") == "Running"
         made.simulator.faults.dead = set()
-        running.wait(running.converged, SECONDS, "healed without anybody's help")
-        assert _witness(running).gate_violations() == []
+        running.wait(running.converged, SECONDS, "the root goes on without anybody's help")
+        witness = _witness(running)
+        assert witness.gate_violations() == []
+        assert witness.wave_violations() == []
 
 
 def _compiled(name: str, flags: Flags) -> Compiled:

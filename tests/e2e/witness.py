@@ -11,6 +11,7 @@ from tests.e2e.charts import StandIn
 
 Event = dict[str, Any]
 HELM = ("Helm/", "helm/", "kubectl/")
+UP = ("deployment", "daemonset", "statefulset")
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -51,6 +52,29 @@ class Witness:
                     wrong.append(f"{release.id}: {check.check.id} never held, though the release was written")
                 elif held > touched:
                     wrong.append(f"{release.id} was written at {touched}, before {check.check.id} held at {held}")
+        return wrong
+
+    def wave_violations(self) -> list[str]:
+        """Each edge of the plan whose dependant was written before all of its provider was there, as a sentence.
+
+        Where no record of a release tells that it is deployed: every object sent, and the workloads of its health up.
+        """
+        sent: dict[tuple[str, str, str, str], str] = {}
+        for event in self.deployer():
+            sent.setdefault(reference(event), event["requestReceivedTimestamp"])
+        health = {c.name: [h for h in c.health if h.kind in UP] for c in self.plan.components}
+        wrong = []
+        for edge in self.plan.edges:
+            provider, dependant = self.plan.release(edge.provider), self.plan.release(edge.dependant)
+            if provider.empty or dependant.empty:
+                continue
+            touched = self.first_write(dependant) or ""
+            times = {"/".join(o): sent.get(o) for o in self.objects(provider)}
+            if provider.component != dependant.component:
+                times |= {h.id: self.held(h) for h in health[provider.component]}
+            late = sorted(what for what, at in times.items() if at is None or at > touched)
+            if late:
+                wrong.append(f"{dependant.id} was written at {touched}, before {late[0]} of {provider.id}")
         return wrong
 
     def removal_violations(self) -> list[str]:
