@@ -6,6 +6,8 @@ Nothing here touches the disk: files and edits are returned as text.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from compiler.errors import Diagnostic, UserError, did_you_mean
 from compiler.model import CRITERIA, Catalog
@@ -70,7 +72,8 @@ def overlay(
         fitting = [n for n, stated in whole.items() if stated.items() < wanted.items()]
         base = max(fitting, key=lambda n: (len(whole[n]), -len(n)), default=None)
     inherited = whole.get(base or "", {})
-    own = {key: value for key, value in wanted.items() if key not in inherited}
+    # What contradicts the base is kept where it was asked for, so that it is told.
+    own = {k: v for k, v in wanted.items() if k not in inherited or criteria.get(k, inherited[k]) != inherited[k]}
     text = _head("Overlay", name, schema)
     if base is not None:
         text += f"  base: {base}\n"
@@ -89,7 +92,24 @@ def mixin(name: str, schema: str | None) -> dict[str, str]:
     return {f"mixins/{name}.yaml": text + "  constraints: []\n  componentRefs: []\n"}
 
 
-def bundle(workspace: Document, text: str, name: str, recipe: str, prefix: str | None) -> str:
+def needs_inputs(catalog: Catalog, recipe: str) -> bool:
+    """Whether a bundle of this recipe must set an input."""
+    at: str | None = recipe
+    while at is not None and at in catalog.overlays:
+        if any(spec.required and spec.default is None for spec in catalog.overlays[at].inputs):
+            return True
+        at = catalog.overlays[at].base
+    return False
+
+
+def bundle(
+    workspace: Document,
+    text: str,
+    name: str,
+    recipe: str,
+    prefix: str | None,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """The text of bundlec.yaml with one more entry at the end of `bundles`; comments and everything else stay.
 
     Raises UserError (BC1102) when the list stands on one line: then there is no telling where to put it.
@@ -98,7 +118,7 @@ def bundle(workspace: Document, text: str, name: str, recipe: str, prefix: str |
     spec = workspace.data.get("spec") or {}
     at = workspace.span(("spec",)).column - 1
     if not spec.get("bundles"):
-        return _first_bundle(workspace, lines, name, recipe, prefix, at)
+        return _first_bundle(workspace, lines, (name, recipe, prefix, inputs), at)
     first = workspace.span(("spec", "bundles", 0))
     dash = lines[first.line - 1].find("-")
     if lines[first.line - 1][: first.column - 1].strip() != "-":
@@ -113,7 +133,7 @@ def bundle(workspace: Document, text: str, name: str, recipe: str, prefix: str |
             if len(line) - len(line.lstrip()) <= dash:
                 break
             end = number + 1
-    return _inserted(lines, end, _entry(name, recipe, prefix, dash))
+    return _inserted(lines, end, _entry(name, recipe, prefix, inputs, dash))
 
 
 def short_prefix(name: str, taken: Collection[str]) -> str | None:
@@ -128,10 +148,12 @@ def short_prefix(name: str, taken: Collection[str]) -> str | None:
     return found
 
 
-def _first_bundle(workspace: Document, lines: list[str], name: str, recipe: str, prefix: str | None, at: int) -> str:
+def _first_bundle(
+    workspace: Document, lines: list[str], what: tuple[str, str, str | None, Mapping[str, Any]], at: int
+) -> str:
     where = workspace.span(("spec", "bundles"), key=True)
     said = lines[where.line - 1].strip() if "bundles" in (workspace.data.get("spec") or {}) else ""
-    entry = _entry(name, recipe, prefix, at + 2)
+    entry = _entry(*what, at + 2)
     if said.partition("#")[0].strip() in ("bundles: []", "bundles:"):
         lines[where.line - 1] = " " * at + "bundles:"
         return _inserted(lines, where.line, entry)
@@ -140,13 +162,17 @@ def _first_bundle(workspace: Document, lines: list[str], name: str, recipe: str,
         return _inserted(lines, start, [" " * at + "bundles:", *entry])
     head = workspace.span(("spec",), key=True).line
     lines[head - 1] = "spec:"
-    return _inserted(lines, head, ["  bundles:", *_entry(name, recipe, prefix, 4)])
+    return _inserted(lines, head, ["  bundles:", *_entry(*what, 4)])
 
 
-def _entry(name: str, recipe: str, prefix: str | None, indent: int) -> list[str]:
-    blank = " " * indent
-    said = [f"{blank}- name: {name}", f"{blank}  recipe: {recipe}"]
-    return [*said, f"{blank}  prefix: {prefix}"] if prefix else said
+def _entry(name: str, recipe: str, prefix: str | None, inputs: Mapping[str, Any], indent: int) -> list[str]:
+    from compiler.yamlio import dump
+
+    said: dict[str, Any] = {"name": name, "recipe": recipe, **({"prefix": prefix} if prefix else {})}
+    if inputs:
+        said["inputs"] = inputs
+    lines = dump(said).splitlines()
+    return [f"{' ' * indent}{'- ' if number == 0 else '  '}{line}" for number, line in enumerate(lines)]
 
 
 def _inserted(lines: list[str], at: int, new: list[str]) -> str:

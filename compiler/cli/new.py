@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,8 @@ def _criteria(_: click.Context, __: click.Parameter, value: str | None) -> dict[
         key, equals, wanted = part.partition("=")
         if key not in CRITERIA or key == "nodes" or not equals or not wanted:
             raise click.BadParameter(f"`{part}` is not KEY=VALUE with a key of {', '.join(CRITERIA[:-1])}")
-        found[key] = wanted
+        if found.setdefault(key, wanted) != wanted:
+            raise click.BadParameter(f"`{key}` is given twice, as `{found[key]}` and as `{wanted}`")
     return found
 
 
@@ -79,16 +80,20 @@ def overlay(session: Session, name: str, base: str | None, criteria: dict[str, s
     (file,) = scaffold.overlay(catalog, name, base, criteria, None)
     files = scaffold.overlay(catalog, name, base, criteria, _schema(session, "overlay", Path(file).parent))
     _refuse_taken(session, f"overlay `{name}`", None, Path(file))
-    _write(session, files)
-    again = session.catalog()
-    rest = scaffold.unread(name, catalog, criteria)
-    if rest:
-        say(f"no criterion was read from {', '.join(rest)} of the name; --criteria KEY=VALUE gives one", err=True)
-    if is_recipe(again.overlays[name]):
+
+    def compiles(again: Catalog) -> None:
+        if not is_recipe(again.overlays[name]):
+            return
         entry = entry_for(again, name)
         # A recipe's name may be too long for a prefix; the entry of a bundle has one of its own.
         prefix = scaffold.short_prefix(name, {b.prefix or b.name for b in again.workspace.bundles.values()})
         pipeline.compile_bundle(again, replace(entry, prefix=prefix), Flags())
+
+    again = _write(session, files, compiles)
+    rest = scaffold.unread(name, catalog, criteria)
+    if rest:
+        say(f"no criterion was read from {', '.join(rest)} of the name; --criteria KEY=VALUE gives one", err=True)
+    if is_recipe(again.overlays[name]):
         say(f"it is a recipe: bundlec new bundle NAME --recipe {name}; bundlec build NAME", err=True)
     else:
         say("it is no recipe yet: it states no criteria of its own", err=True)
@@ -126,6 +131,8 @@ def bundle(session: Session, name: str, recipe: str, prefix: str | None) -> None
     if recipe not in catalog.overlays:
         entry_for(catalog, recipe)  # says what is near
     taken = {b.prefix or b.name for b in entries.values()}
+    # Where it must have inputs, those of another bundle of the recipe show what they look like.
+    like = next((b for b in entries.values() if b.recipe == recipe and b.inputs), None)
     file = _root(session) / WORKSPACE_FILE
     text = scaffold.bundle(
         catalog.workspace.origin.document,
@@ -133,10 +140,15 @@ def bundle(session: Session, name: str, recipe: str, prefix: str | None) -> None
         name,
         recipe,
         prefix or scaffold.short_prefix(name, taken),
+        like.inputs if like and scaffold.needs_inputs(catalog, recipe) else {},
     )
-    _write(session, {WORKSPACE_FILE: text})
-    again: Catalog = session.catalog()
-    pipeline.compile_bundle(again, again.workspace.bundles[name], Flags())
+
+    def compiles(again: Catalog) -> None:
+        pipeline.compile_bundle(again, again.workspace.bundles[name], Flags())
+
+    _write(session, {WORKSPACE_FILE: text}, compiles)
+    if like and scaffold.needs_inputs(catalog, recipe):
+        say(f"its inputs are those of {like.name}: set your own", err=True)
     say(f"bundlec build {name} writes it", err=True)
 
 
@@ -159,14 +171,36 @@ def _refuse_taken(session: Session, what: str, known: Any, path: Path | None) ->
         raise UserError([Diagnostic("BC1203", f"{what} exists already{where}", at, "choose another name")])
 
 
-def _write(session: Session, files: Mapping[str, str]) -> None:
-    from compiler.write import replace_file
+def _write(session: Session, files: Mapping[str, str], check: Callable[[Catalog], None] | None = None) -> Catalog:
+    """Write the files and read the catalog with them; where it or `check` has a finding, they are taken back."""
+    from compiler.write import replace_file, take_back
 
-    for name, text in files.items():
-        target = _root(session) / name
-        try:
-            replace_file(target, text.encode())
-        except OSError as error:
-            message = f"{name} cannot be written: {error.strerror}"
-            raise UserError([Diagnostic("BC5002", message, None, "look at the folder's permissions")]) from error
-        say(session.shown(target))
+    root = _root(session)
+    before = {name: _content(root / name) for name in files}
+    try:
+        for name, text in files.items():
+            replace_file(root / name, text.encode())
+        again = session.catalog()
+        if check is not None:
+            check(again)
+    except OSError as error:
+        message = f"{error.filename or next(iter(files))} cannot be written: {error.strerror}"
+        raise UserError([Diagnostic("BC5002", message, None, "look at the folder's permissions")]) from error
+    except UserError as error:
+        for name, data in before.items():
+            take_back(root / name, data, root)
+        session.outcome = "nothing was written"
+        raise UserError([_elsewhere(d, files) for d in error.diagnostics]) from error
+    for name in files:
+        say(session.shown(root / name))
+    return again
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _elsewhere(found: Diagnostic, files: Mapping[str, str]) -> Diagnostic:
+    # The place is gone with the file, and what stands there now is not what was found.
+    gone = found.span is not None and found.span.file in files
+    return replace(found, span=None) if gone else found

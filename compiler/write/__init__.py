@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.write.single import replace_file
+from compiler.write.single import replace_file, take_back
 from compiler.write.tree import Drift, WriteReport, compare, read, write
 
-__all__ = ["Drift", "WriteReport", "compare", "read", "replace_file", "write"]
+__all__ = ["Drift", "WriteReport", "compare", "read", "replace_file", "take_back", "write"]

@@ -16,3 +16,18 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def take_back(path: Path, data: bytes | None, until: Path) -> None:
+    """Make `path` hold `data` again; None: it was not there, and folders that are empty go, too, up to `until`.
+
+    Raises `OSError`.
+    """
+    if data is not None:
+        replace_file(path, data)
+        return
+    path.unlink(missing_ok=True)
+    for folder in path.parents:
+        if folder == until or any(folder.iterdir()):
+            return
+        folder.rmdir()

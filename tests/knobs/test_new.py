@@ -115,6 +115,7 @@ def test_a_bundle(fork: Path) -> None:
         (("bundle", "b", "--recipe", "leef"), 1, "did you mean `leaf`?"),
         (("overlay", "x", "--base", "bas"), 1, "did you mean `base`?"),
         (("overlay", "x", "--criteria", "clod=eks"), 2, "KEY=VALUE"),
+        (("overlay", "x", "--criteria", "service=eks,service=gke"), 2, "given twice"),
         (("component", "Hello"), 2, "lower-case"),
         (("component", "../x"), 2, "lower-case"),
         (("bundle", "b"), 2, "--recipe"),
@@ -127,6 +128,45 @@ def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], status: int
     assert ran.status == status, ran.err
     assert word in ran.err
     assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file() and ".bundlec" not in p.parts} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("component", "gpuoperator"), "the alias `gpuoperator` is taken"),
+        (("component", "gpu-operator-post"), "is also a release of the component `gpu-operator`"),
+        (("component", "all"), "is reserved"),
+        (
+            ("bundle", "x1", "--recipe", "gb200-nvke-ubuntu-training", "--prefix", "gkt"),
+            "two bundles have the prefix `gkt`",
+        ),
+        (("bundle", "x1", "--recipe", "gke-cos"), "is no recipe"),
+        (("overlay", "x", "--criteria", "service=gke", "--base", "nvke"), "inherits service: nvke"),
+    ],
+)
+def test_what_would_not_compile_is_not_left_behind(fork: Path, arguments: tuple[str, ...], word: str) -> None:
+    before = {p: p.read_bytes() for p in fork.rglob("*") if p.is_file() and ".bundlec" not in p.parts}
+    folders = {p for p in fork.rglob("*") if p.is_dir() and ".bundlec" not in p.parts}
+    ran = bundlec("new", *arguments, cwd=fork)
+    assert ran.status == 1, ran.out
+    assert ran.out == ""
+    assert word in ran.err
+    assert "nothing was written" in ran.err
+    assert {p: p.read_bytes() for p in fork.rglob("*") if p.is_file() and ".bundlec" not in p.parts} == before
+    assert {p for p in fork.rglob("*") if p.is_dir() and ".bundlec" not in p.parts} == folders
+
+
+def test_a_bundle_of_a_recipe_that_must_have_inputs(fork: Path) -> None:
+    """Those of another bundle are the example; without one the finding tells what is asked for."""
+    recipe = "h100-gke-cos-training-kubeflow"
+    ran = bundlec("new", "bundle", "tcpxo-west", "--recipe", recipe, cwd=fork)
+    assert ran.status == 0, ran.err
+    assert f"its inputs are those of {recipe}: set your own" in ran.err
+    (entry,) = [
+        b for b in load((fork / "bundlec.yaml").read_text(), "x").data["spec"]["bundles"] if b["name"] == "tcpxo-west"
+    ]
+    assert entry["inputs"]["tcpxoInterfaces"]["eth8"] == "gpu-nic-7"
+    assert bundlec("build", "tcpxo-west", cwd=fork).status == 0
 
 
 def test_a_tree_without_the_schemas_gets_no_line_that_leads_nowhere(tmp_path: Path) -> None:
