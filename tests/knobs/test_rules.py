@@ -102,6 +102,7 @@ SET: Mapping[tuple[str, str], tuple[str, str]] = {
         NVKE,
         f"sriov-ib-networks:rails=[{RAIL.replace('0000:03:00.0', 'mlx5_0')}]",
     ),
+    ("gb200-gke-cos-training-slurm", "bundled-database"): (ACCOUNTED, "slurm-accounting-mariadb:enabled=false"),
     ("sriov-ib-networks", "vfs-positive"): (NVKE, "sriov-ib-networks:numVfs=0"),
     ("aks", "no-host-mofed"): (AKS, "gpu-operator:driver.rdma.useHostMofed=true"),
     ("gb200-gke-cos-inference", "dra-present"): (INFERENCE, "nvidia-dra-driver-gpu:enabled=false"),
