@@ -58,4 +58,4 @@ def _of_a_cluster(path: str) -> bool:
         return "/manifests/" in path
     if first == "argocd":
         return not rest.startswith("optional/")
-    return first == "flux" and not path.endswith(("kustomization.yaml", "flux/name-reference.yaml"))
+    return first == "flux" and not path.endswith(("/kustomization.yaml", "/name-reference.yaml", "/Chart.yaml"))
