@@ -14,6 +14,7 @@ from compiler.durations import format_duration
 from compiler.emit import names
 from compiler.emit.templates import environment
 from compiler.model import Check, Files, Plan, PreflightCheck, Release
+from compiler.versions import parse_version
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -84,6 +85,8 @@ def _context(plan: Plan, files: Files) -> dict[str, Any]:
         "inputs": [(key, json.dumps(value, sort_keys=True)) for key, value in sorted(recipe.inputs.items())],
         "gates_namespace": names.gates_namespace(plan),
         "limits": list(_limits(plan)),
+        # The field of the Applications that says so came with it.
+        "retry_refreshes": (parse_version(settings.argocd.min_version) or ()) >= (3, 2),
         "placeholder": settings.git is not None and placeholder_host(settings.git.url),
         "wanted": _wanted,
     }

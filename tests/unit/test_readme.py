@@ -116,6 +116,14 @@ def test_what_gitops_reads_in_its_own_way_is_said_where_it_matters() -> None:
     assert "has no deadline" not in text(plan)
 
 
+def test_a_sync_of_argo_cd_that_keeps_an_old_commit_can_be_told_to_let_go() -> None:
+    old, new = (text(with_settings(argocd=ArgoSettings(min_version=version))) for version in ("3.1", "3.2"))
+    assert "also when it is tried again\n(from `argocd.minVersion" in old
+    assert "began with, until it is tried again. To have" in new
+    assert '"operationState":{"phase":"Terminating"}' in old
+    assert '"operationState":{"phase":"Terminating"}' in new
+
+
 def test_nothing_of_the_sources_can_break_the_page() -> None:
     gap = "a | b <script> *c* _d_ snake_case [x](y) `k|l <m>`\n# no heading"
     shown = text(small_plan(known_gaps=(gap,), inputs={"a|b": "c|d\ne"}))
