@@ -7,7 +7,7 @@ what took it into the recipe; where neither is known, it is the only edit that c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.model import Check, KubeObject, ResolvedComponent, TraceEntry
 from compiler.paths import MISSING, lookup
@@ -42,15 +42,16 @@ class Blame:
         if not said:
             return Entry(change, self._only(new or old, old))
         shown = said[0]
-        places = ((entry, self._edited(entry, side, old, new, change)) for entry, side in said)
-        hit = next(((entry, place) for entry, place in places if place is not None), None)
-        if hit is not None:
-            layer = hit[0].layer
-            told = _nulled(new, change) if hit[0] is shown[0] and shown[1] == "head" else ""
-            return Entry(change, hit[1], f"{layer}: {told}" if told else layer)
         decider = self._place(shown, old, new, change)
-        cause = next((p for entry, _ in said if (p := self.edits.chosen(entry.origin)) is not None), None)
-        cause = cause or self._only(new or old, old)
+        for entry, side in said:
+            place = self._edited(entry, side, old, new, change)
+            if place is not None:
+                told = _nulled(new, change) if entry is shown[0] and shown[1] == "head" else ""
+                return Entry(change, place, f"{entry.layer}: {told}" if told else entry.layer)
+            place = self.edits.chosen(entry.origin)
+            if place is not None:
+                break
+        cause = place or self._only(new or old, old)
         if cause is None:
             return Entry(change, decider, shown[0].layer)
         kept = decider is not None and shown[1] == "head" and decider != cause
@@ -62,24 +63,26 @@ class Blame:
         Of a file with several objects only the edits of this object's document, where it has any.
         """
         edits = tuple(p for i in (new, old) if i is not None for p in self.sources.edits(i.source))
+        if old is None or new is None:
+            item = new or old
+            assert item is not None
+            both = item.source in self.sources.base and item.source in self.sources.head
+            listed = self._list(item, "base" if new is None else "head") if both or not edits else None
+            if listed is not None or not edits:
+                return (listed,) if listed is not None else ()
         if len(edits) > _MANY:
             return edits[:1]  # a file that was rewritten is one cause
-        if edits:
-            mine = [p for p in edits if self._inside(p, new if p.side == "head" else old)]
-            return tuple(dict.fromkeys(mine or edits))
-        if old is not None and new is not None:
-            return ()
-        side: SideName = "base" if new is None else "head"
-        item = new or old
-        assert item is not None
-        view = (self.base if new is None else self.head).components.get(item.component)
+        mine = [p for p in edits if self._inside(p, new if p.side == "head" else old)]
+        return tuple(dict.fromkeys(mine or edits))
+
+    def _list(self, item: KubeObject, side: SideName) -> Place | None:
+        """The edited line that lists the manifest of an object, or that takes such a line in."""
+        view = (self.base if side == "base" else self.head).components.get(item.component)
         if view is None or view.resolved is None:
-            return ()
+            return None
         folder = view.resolved.component.origin.document.file.rpartition("/")[0]
         lists = [r for found in view.resolved.manifests.values() for r in found if f"{folder}/{r.file}" == item.source]
-        place = self._first((ref.origin, side) for ref in lists)
-        place = place or next((p for ref in lists if (p := self.edits.chosen(ref.origin)) is not None), None)
-        return (place,) if place else ()
+        return self._caused((ref.origin, side) for ref in lists)
 
     def read(self, old: KubeObject | None, new: KubeObject | None, values: Iterable[Entry]) -> tuple[Place, ...]:
         """The lines of the values, of all that changed, that the template of an object reads."""
@@ -143,23 +146,57 @@ class Blame:
         """The line behind a fact of a release: version, namespace, timeout, a gate's readiness."""
         new = origins.of_component_field(name, self.head, change)
         old = origins.of_component_field(old_name, self.base, change)
-        return self._caused(_both(change, old, new)) or self.edits.only(name, old_name)
+        return self._caused(_both(change, old, new)) or self.edits.only(name, old_name) or self.edits.choice()
 
     def bundle_field(self, change: Change) -> Place | None:
         """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
         new, old = (origins.of_bundle_field(side, change) for side in (self.head, self.base))
-        place = self._caused(_both(change, old, new))
-        if place is None and change.steps[0] in {"profileOwns", "profile", "preflight"} and self.head.plan is not None:
-            profile = self.head.plan.recipe.profile
-            place = self.edits.chosen(profile.origin) if profile is not None else None
-        return place or self.edits.only()
+        follows = change.steps[0] != "settings"  # a setting is as it is written
+        place = self._caused(_both(change, old, new), chosen=follows)
+        if place is None and not follows:
+            steps = tuple(str(step) for step in change.steps[1:])
+            wider = (self._setting(*steps[:length]) for length in range(len(steps) - 1, 0, -1))
+            place = next((p for p in wider if p is not None), None)
+        return place or (self.edits.choice() if follows else None) or self.edits.only()
 
-    def edge(self, found: Iterable[Origin | None], side: SideName, *names: str) -> Place | None:
-        """The line behind an edge: what declares it, else what switches gates, else the only edit of its components."""
-        place = self._caused((at, side) for at in found if at is not None)
-        return (
-            place or self._of_gates() or next((p for name in names if (p := self.edits.only(name)) is not None), None)
-        )
+    def file(self, path: str) -> Place | None:
+        """The line behind an example, whose manifest is of the component that offers it."""
+        name = path.removeprefix("examples/")
+        for snapshot in (self.head, self.base):
+            for item in snapshot.plan.recipe.enabled() if snapshot.plan is not None else ():
+                folder = item.component.origin.document.file.rpartition("/")[0]
+                for ref in item.component.examples:
+                    if ref.file.rsplit("/", 1)[-1].removesuffix(".j2") == name:
+                        edits = self.sources.edits(f"{folder}/{ref.file}")
+                        return edits[0] if edits else self._first([(ref.origin, "head")]) or self.edits.only(item.name)
+        return None
+
+    def edge(
+        self,
+        found: Iterable[Origin | None],
+        side: SideName,
+        names: Sequence[str],
+        *,
+        stays: bool = False,
+        by_object: bool = False,
+    ) -> Place | None:
+        """The line behind an edge between two components: what declares it, else what switches gates, else which
+        manifests they have, else their only edit. Where one has other releases than before, its manifests come first,
+        unless the edge `stays` between the same two; and where the edge is there for an object (`by_object`).
+        """
+        split = [name for name in names if by_object or self._pieces(name, self.base) != self._pieces(name, self.head)]
+        declared = [(at, side) for at in found if at is not None]
+        first = self._first(self._listed(split)) if by_object or not stays else None
+        place = first or self._caused(declared) or self._setting("gates", "ready") or self._first(self._listed(names))
+        only = (self.edits.only(name) for name in names)
+        return place or next((p for p in only if p is not None), None) or self.edits.choice()
+
+    def _listed(self, names: Iterable[str]) -> Iterator[tuple[Origin, SideName]]:
+        """Where the manifests of components are listed."""
+        return ((at, s) for n in names for s, snapshot in self._both_sides() for at in origins.of_pieces(n, snapshot))
+
+    def _pieces(self, name: str, snapshot: Snapshot) -> set[str]:
+        return {release.piece for release in snapshot.releases_of(name)}
 
     def check(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
         """The line behind a check of a component."""
@@ -170,13 +207,14 @@ class Blame:
 
     def readiness(self, provider: str, seconds: int | None = None) -> Place | None:
         """The line behind what a component's readiness asks for, or behind its deadline."""
-        sides: tuple[tuple[Snapshot, SideName], ...] = ((self.head, "head"), (self.base, "base"))
-        found = ((at, s) for snapshot, s in sides for at in origins.of_readiness(snapshot, provider, seconds))
-        return self._first(found) or self._of_gates() or self.edits.only(provider)
+        found = ((at, s) for s, side in self._both_sides() for at in origins.of_readiness(side, provider, seconds))
+        return self._first(found) or self._setting("gates", "timeoutScale") or self.edits.only(provider)
 
-    def _of_gates(self) -> Place | None:
-        sides: tuple[tuple[Snapshot, SideName], ...] = ((self.head, "head"), (self.base, "base"))
-        return self._first((at, side) for s, side in sides for at in origins.of_setting(s, ("gates",)))
+    def _setting(self, *steps: str) -> Place | None:
+        return self._first((at, s) for s, side in self._both_sides() for at in origins.of_setting(side, steps))
+
+    def _both_sides(self) -> tuple[tuple[SideName, Snapshot], ...]:
+        return (("head", self.head), ("base", self.base))
 
     def _inside(self, place: Place, item: KubeObject | None) -> bool:
         """Whether a line is in the document of an object: from its `---` to the next."""
@@ -192,11 +230,13 @@ class Blame:
         places = (self.sources.inside(at, side) for at, side in found if at is not None)
         return next((place for place in places if place is not None), None)
 
-    def _caused(self, found: Iterable[tuple[Origin, SideName]]) -> Place | None:
-        """The first edited line inside any of several nodes, else the one that takes an unedited one in."""
-        both = list(found)
-        chosen = (self.edits.chosen(at) for at, _ in both)
-        return self._first(both) or next((place for place in chosen if place is not None), None)
+    def _caused(self, found: Iterable[tuple[Origin, SideName]], *, chosen: bool = True) -> Place | None:
+        """The first edited line inside any of several nodes, or the one that takes an unedited node in."""
+        for at, side in found:
+            place = self.sources.inside(at, side) or (self.edits.chosen(at) if chosen else None)
+            if place is not None:
+                return place
+        return None
 
     def _only(self, item: ResolvedComponent | None, old: ResolvedComponent | None) -> Place | None:
         return self.edits.only(item.name if item else None, old.name if old else None)

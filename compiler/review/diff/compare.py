@@ -14,7 +14,7 @@ from compiler.review.diff import risks
 from compiler.review.diff.blame import Blame
 from compiler.review.diff.files import file_changes, wiring_objects
 from compiler.review.diff.health import health_changes
-from compiler.review.diff.model import BundleDiff, ComponentDiff, Entry, ObjectChange, Risk, Status
+from compiler.review.diff.model import BundleDiff, ComponentDiff, Entry, ObjectChange, Place, Risk, Status
 from compiler.review.diff.objects import Pair, difference, pairs
 from compiler.review.diff.order import links, order_changes
 from compiler.review.diff.snapshot import ComponentView, ReleaseView, Snapshot, renamed
@@ -59,7 +59,7 @@ def compare(base: Snapshot, head: Snapshot, sources: Sources) -> BundleDiff:
         fields=fields,
         order=order,
         links=links(shifted, head),
-        files=files,
+        files=tuple(replace(f, at=blame.file(f.path)) if f.path.startswith("examples/") else f for f in files),
         charts=sum(1 for old, new in names if old and new and _chart(base, old) != _chart(head, new)),
     )
 
@@ -181,11 +181,12 @@ def _component(
     if before is None or after is None:
         return _one_sided(before, after, base, head, objects, mine, blame)
     values = tuple(blame.value(before.resolved, after.resolved, c) for c in _value_changes(before, after))
-    objects = tuple(_by_values(item, mine, values, blame) for item in objects)
     fields = tuple(
         Entry(c, blame.component_field(after.name, before.name, c))
         for c in changes(_facts(base, before.name), _facts(head, after.name))
     )
+    follows = next((entry.at for entry in fields if entry.change.path == "namespace"), None)
+    objects = tuple(_by_values(item, mine, values, follows, blame) for item in objects)
     if not (values or fields or changed or before.name != after.name):
         return None, []
     dangers = [
@@ -248,10 +249,17 @@ def _object(pair: Pair, base: Snapshot, head: Snapshot, blame: Blame) -> ObjectC
     return replace(found, at=at, more=tuple(more))
 
 
-def _by_values(item: ObjectChange, mine: Sequence[Pair], values: Sequence[Entry], blame: Blame) -> ObjectChange:
-    """An object whose manifest nobody edited, with the lines of the values that its template reads."""
+def _by_values(
+    item: ObjectChange, mine: Sequence[Pair], values: Sequence[Entry], follows: Place | None, blame: Blame
+) -> ObjectChange:
+    """An object whose manifest nobody edited, with the lines of the values that its template reads.
+
+    `follows` is the line that moved the component, and the object with it.
+    """
     if item.at is not None:
         return item
+    if follows is not None and item.status == "moved":
+        return replace(item, at=follows)
     pair = next((p for p in mine if (p.new or p.old) and _same_object(p.new or p.old, item)), None)
     at, *more = (blame.read(pair.old, pair.new, values) if pair is not None else ()) or (None,)
     return replace(item, at=at, more=tuple(more))

@@ -22,6 +22,9 @@ class Edits:
     def __init__(self, base: Snapshot, head: Snapshot, sources: Sources) -> None:
         self.sources = sources
         self.sides: tuple[tuple[Snapshot, SideName], ...] = ((head, "head"), (base, "base"))
+        for snapshot, side in self.sides:
+            for document in _documents(snapshot, snapshot.catalog) if snapshot.catalog is not None else ():
+                sources.know(document, side)
 
     def only(self, component: str | None = None, old_name: str | None = None) -> Place | None:
         """The one edit that can be behind a change: of a component, or of the bundle as a whole. None: there are more.
@@ -41,7 +44,45 @@ class Edits:
         base, a profile or an input.
         """
         found = (self.sources.inside(at, side) for s, side in self.sides for at in _choices(s, origin))
-        return next((place for place in found if place is not None), None)
+        place = next((place for place in found if place is not None), None)
+        if place is None and not all(origin.document.file in files for files in self._applied):
+            keys = ("recipe", "criteria")
+            places = (self.sources.inside(at.down(key), side) for at, side in self._entries() for key in keys)
+            place = next((place for place in places if place is not None), None)
+        return place
+
+    def _entries(self) -> Iterator[tuple[Origin, SideName]]:
+        """The bundle's entry on both sides."""
+        for snapshot, side in self.sides:
+            entry = snapshot.catalog.workspace.bundles.get(snapshot.bundle) if snapshot.catalog is not None else None
+            if entry is not None:
+                yield entry.origin, side
+
+    @cached_property
+    def _applied(self) -> tuple[set[str], ...]:
+        """The files of the overlays and mixins that apply, and all others but those, of each side."""
+        found = []
+        for snapshot, _ in self.sides:
+            if snapshot.plan is None or snapshot.catalog is None:
+                continue
+            catalog, recipe = snapshot.catalog, snapshot.plan.recipe
+            choosable = {overlay.origin.document.file for overlay in catalog.overlays.values()}
+            choosable |= {mixin.origin.document.file for mixin in catalog.mixins.values()}
+            applied = {o.origin.document.file for o in overlays(recipe, catalog)}
+            applied |= {catalog.mixins[name].origin.document.file for name in recipe.mixins}
+            found.append({*self.sources.base, *self.sources.head} - (choosable - applied))
+        return tuple(found)
+
+    def choice(self) -> Place | None:
+        """The edited line that chooses another recipe, profile or input for the bundle."""
+        keys = ("recipe", "criteria", "profile", "inputs", "disable")
+        found = [(at.down(key), side) for at, side in self._entries() for key in keys]
+        for snapshot, side in self.sides:
+            if snapshot.plan is not None and snapshot.catalog is not None:
+                profiles = (overlay.profile for overlay in overlays(snapshot.plan.recipe, snapshot.catalog))
+                found += [(profile.origin.down("default"), side) for profile in profiles if profile is not None]
+        places = (self.sources.inside(at, side) for at, side in found)
+        return next((place for place in places if place is not None), None)
 
     @cached_property
     def _all(self) -> list[tuple[Place, str | None]]:
@@ -83,7 +124,9 @@ def _documents(snapshot: Snapshot, catalog: Catalog) -> Iterator[Document]:
     yield catalog.workspace.origin.document
     yield from (overlay.origin.document for overlay in overlays(snapshot.plan.recipe, catalog))
     yield from (catalog.mixins[name].origin.document for name in snapshot.plan.recipe.mixins)
-    yield from (item.component.origin.document for item in snapshot.plan.recipe.enabled())
+    for item in snapshot.plan.recipe.enabled():
+        values = (item.component.values, *item.component.values_files.values())
+        yield from (item.component.origin.document, *(document for document in values if document is not None))
 
 
 def _ours(path: Path, snapshot: Snapshot) -> bool:
@@ -130,5 +173,3 @@ def _choices(snapshot: Snapshot, origin: Origin) -> Iterator[Origin]:
                 yield ref.origin.down("valuesFile")
         if overlay.base == stem:
             yield overlay.origin.down("spec", "base")
-    if entry is not None:
-        yield from (entry.origin.down(key) for key in ("recipe", "criteria") if getattr(entry, key))

@@ -15,6 +15,7 @@ from compiler.review.diff.values import same
 from compiler.yamlio import load_all
 
 _TOLD = frozenset({"checksums.txt", "bundle.yaml", "recipe.yaml"})
+_CHART = ("/Chart.yaml", "/templates/all.yaml", "/templates/all.tpl")
 _Masks: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
 _CONTENT = re.compile(rb"^    content: '?([0-9a-f]{8})'?$", re.MULTILINE)
 
@@ -34,21 +35,26 @@ def file_changes(
 
 
 def wiring_objects(base: Files, head: Files, changed: tuple[FileChange, ...]) -> tuple[Pair, ...]:
-    """Objects of access control in the deployers' own files that differ."""
-    found: list[list[KubeObject]] = [[], []]
+    """Objects of access control in the deployers' own files that differ.
+
+    Each deployer has its own: two of them may hold an object of one name, with other rights.
+    """
+    found: dict[str, tuple[list[KubeObject], list[KubeObject]]] = {}
     for change in changed:
-        if change.part != "wiring" or not change.path.endswith(".yaml"):
-            continue
-        for side, files in zip(found, (base, head), strict=True):
-            content = files.get(change.path, b"")
-            if b"rbac.authorization.k8s.io" in content:
-                side.extend(_objects(content, change.path))
-    return pairs(*found)
+        if change.part == "wiring" and change.path.endswith(".yaml"):
+            sides = found.setdefault(change.path.partition("/")[0], ([], []))
+            for side, files in zip(sides, (base, head), strict=True):
+                content = files.get(change.path, b"")
+                if b"rbac.authorization.k8s.io" in content:
+                    side.extend(_objects(content, change.path))
+    return tuple(pair for sides in found.values() for pair in pairs(*sides))
 
 
 def _change(path: str, old: bytes | None, new: bytes | None, masks: _Masks) -> FileChange:
     before, after = _lines(old), _lines(new)
     part = _part(path)
+    if (old is None or new is None) and path.endswith(_CHART):
+        part = "told"  # it comes and goes with its release
     gone, come = _counted(before, after)
     if old is None or new is None:
         sign, lines = ("+", after) if old is None else ("-", before)
@@ -76,15 +82,11 @@ def _hunk(before: list[str], after: list[str], *, named: bool) -> tuple[str, ...
 def _part(path: str) -> str:
     top, _, rest = path.partition("/")
     if top == "components":
-        if rest.endswith(("/Chart.yaml", "/templates/all.yaml")):
-            return "told"  # a name, a hash, and the same template everywhere
         return "values" if rest.endswith("/values.yaml") else "manifests" if "/manifests/" in rest else "wiring"
     if top == "namespaces":
         return "namespaces"
     if top == "examples" or path == "README.md":
         return "words"
-    if top == "flux" and rest.endswith(("/chart/Chart.yaml", "/chart/templates/all.tpl")):
-        return "told"  # a name, and the same version and template everywhere
     return "told" if path in _TOLD else "wiring"
 
 

@@ -124,7 +124,8 @@ class FileChange:
     """An emitted file. `part`: values | manifests | namespaces | wiring | told | words.
 
     `told` files repeat what other entries say (inventory, checksums, hashes); wiring and words (README, examples) carry
-    their own `hunk`. `added` and `removed` count lines; `reordered`: the same data in another order.
+    their own `hunk`. `added` and `removed` count lines; `reordered`: the same data in another order; `at`: the line of
+    the manifest that an example is made of.
     """
 
     path: str
@@ -134,6 +135,7 @@ class FileChange:
     removed: int
     hunk: tuple[str, ...] = ()
     reordered: bool = False
+    at: Place | None = None
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,14 @@ def _edges(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange
         yield OrderChange("edge", "removed", edge.dependant, text, _edge_place(edge, "base", blame), edge.hard)
     for ends in sorted(old.keys() & new.keys()):
         before, after = old[ends], new[ends]
+        at = _edge_place(after, "head", blame, stays=True) if before != after else None
         if before.until != after.until:
             text = f"{after.dependant} waits for {after.provider} until it is {_state(after)}; before: {_state(before)}"
             status = "weakened" if before.hard and not after.hard else "changed"
-            yield OrderChange("edge", status, after.dependant, text, _edge_place(after, "head", blame), hard=True)
+            yield OrderChange("edge", status, after.dependant, text, at, hard=True)
         elif [(r.kind, r.text) for r in before.reasons] != [(r.kind, r.text) for r in after.reasons]:
             text = f"{after.dependant} still waits for {after.provider}, for another reason{_why(after)}"
-            yield OrderChange("edge", "reason", after.dependant, text, _edge_place(after, "head", blame), after.hard)
+            yield OrderChange("edge", "reason", after.dependant, text, at, after.hard)
 
 
 def _gates(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange]:
@@ -209,7 +210,7 @@ def _told(item: GateCheck) -> str:
     return f"{describe(replace(item.check))} ({', '.join(words)})"
 
 
-def _edge_place(edge: Edge, side: SideName, blame: Blame) -> Place | None:
+def _edge_place(edge: Edge, side: SideName, blame: Blame, *, stays: bool = False) -> Place | None:
     if side == "base":
         # The provider may have left, and with it every edge to it.
         provider = next((r.component for r in blame.base.releases if r.id == edge.provider), None)
@@ -218,7 +219,11 @@ def _edge_place(edge: Edge, side: SideName, blame: Blame) -> Place | None:
     snapshot = blame.head if side == "head" else blame.base
     ends = {r.id: r.component for r in snapshot.releases}
     names = [ends[name] for name in (edge.dependant, edge.provider) if name in ends]
-    return blame.edge([r.origin for r in edge.reasons], side, *names)
+    twin = _by_ends((blame.base if side == "head" else blame.head).edges).get((edge.provider, edge.dependant))
+    known = {(r.kind, r.text) for r in twin.reasons} if twin is not None else set()
+    reasons = [r for r in edge.reasons if (r.kind, r.text) not in known] or edge.reasons
+    by_object = all(r.kind in {"api", "runtime-api"} for r in reasons)
+    return blame.edge([r.origin for r in reasons], side, names, stays=stays, by_object=by_object)
 
 
 def _check_place(now: GateCheck | None, was: GateCheck | None, blame: Blame) -> Place | None:
@@ -232,7 +237,8 @@ def _gate_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
     snapshot = blame.head if side == "head" else blame.base
     providers = {r.id for r in snapshot.releases if r.component in {c.provider for c in gate.checks}}
     edges = [e for e in snapshot.edges if e.dependant == gate.id and e.provider in providers]
-    places = (_edge_place(e, side, blame) for e in edges)
+    other = _by_ends((blame.base if side == "head" else blame.head).edges)
+    places = (_edge_place(e, side, blame, stays=(e.provider, e.dependant) in other) for e in edges)
     found = next((p for p in places if p is not None), None)
     return found or _gate_check_place(gate, side, blame)
 

@@ -56,15 +56,25 @@ def of_namespace(item: ResolvedComponent, recipe: Recipe, catalog: Catalog) -> O
 
 
 def of_setting(snapshot: Snapshot, steps: Path) -> Iterator[Origin]:
-    """Where a setting of the bundle is written: in its entry, then for all bundles; the node, then the section."""
+    """Where a setting of the bundle is written: in its entry, then for all bundles."""
     if snapshot.catalog is None:
         return
     entry = snapshot.catalog.workspace.bundles.get(snapshot.bundle)
     holders = [*([entry.origin] if entry else []), snapshot.catalog.workspace.origin.down("spec")]
     known = next((n for n in range(len(steps), 0, -1) if steps[:n] in _WRITTEN), 0)
     path = (*_WRITTEN[steps[:known]], *steps[known:]) if known else steps
-    for length in range(len(path), 0, -1):
-        yield from (at for holder in holders if holds(at := holder.down(*path[:length])))
+    yield from (at for holder in holders if holds(at := holder.down(*path)))
+
+
+def of_pieces(name: str, snapshot: Snapshot) -> Iterator[Origin]:
+    """Where it is written which manifests a component has, and so which releases."""
+    view = snapshot.components.get(name)
+    if view is None or view.resolved is None or snapshot.plan is None or snapshot.catalog is None:
+        return
+    yield from (ref.origin for found in view.resolved.manifests.values() for ref in found)
+    said = refs(snapshot.plan.recipe, snapshot.catalog, name)
+    yield from (r.origin.down(key) for r in said for key in ("preManifestFiles", "manifestFiles"))
+    yield view.resolved.component.origin.down("spec", "manifests")
 
 
 def of_component_field(name: str, snapshot: Snapshot, change: Change) -> Iterator[Origin]:
@@ -77,9 +87,7 @@ def of_component_field(name: str, snapshot: Snapshot, change: Change) -> Iterato
     said = list(refs(recipe, catalog, name))
     steps = tuple(str(step) for step in change.steps)
     if steps[0] in {"pre", "main", "post"}:
-        yield from (ref.origin for found in item.manifests.values() for ref in found)
-        yield from (r.origin.down(key) for r in said for key in ("preManifestFiles", "manifestFiles"))
-        yield spec.down("manifests")
+        yield from of_pieces(name, snapshot)
         steps = steps[1:]
     match steps[:2]:
         case ("chart", "version"):
@@ -94,7 +102,9 @@ def of_component_field(name: str, snapshot: Snapshot, change: Change) -> Iterato
             yield spec.down("install", key)
         case ("teardownBefore" | "stuck", *_):
             yield spec.down("teardown")
-        case ("crdsBefore" | "crdUpgrade" | "keep", *_):
+        case ("hooks", *_):
+            yield spec.down("hooks")
+        case ("crdsBefore" | "crdsOnUpgrade" | "crdUpgrade" | "keep", *_):
             yield spec.down("crds")
             yield spec.down("teardown")
         case ("drift", *_):
@@ -144,24 +154,30 @@ def of_bundle_field(snapshot: Snapshot, change: Change) -> Iterator[Origin]:
     entry = catalog.workspace.bundles.get(snapshot.bundle)
     if head == "settings":
         yield from of_setting(snapshot, rest)
+        yield from [entry.origin.down("name")] if rest == ("prefix",) and entry is not None else []
     elif head == "switchedOff":
-        item = recipe.components.get(rest[0])
-        yield from [item.disabled_by] if item is not None and item.disabled_by is not None else []
+        off = recipe.components.get(rest[0])
+        yield from [off.disabled_by] if off is not None and off.disabled_by is not None else []
     elif head == "namespaces":
         for item in recipe.enabled():
             if item.namespace == rest[0]:
                 label = item.component.namespace.origin.down("labels", *rest[1:2])
                 yield label if len(rest) > 1 and holds(label) else of_namespace(item, recipe, catalog)
+                yield item.brought_by  # it may be new
     elif head == "acceleratedSelector":
         yield from of_setting(snapshot, ("placement", "accelerated"))
     elif head in {"constraints", "preflight"}:
         named = change.path.partition("[name=")[2].partition("]")[0]
-        yield from (c.origin for c in recipe.constraints.values() if c.name in {named, named.partition(" ")[2]})
-        if head == "preflight":
-            yield from (api.origin for api in recipe.cluster_provides if f"{api.kind}.{api.group}" in named)
+        known = [c.origin for c in recipe.constraints.values() if c.name in {named, named.partition(" ")[2]}]
+        known += [api.origin for api in recipe.cluster_provides if f"{api.kind}.{api.group}" in named]
+        yield from known
+        if head == "preflight" and not known:
             specs = [o.origin.down("spec") for o in overlays(recipe, catalog)]
             specs += [c.component.origin.down("spec") for c in recipe.enabled()]
             yield from (spec.down(key) for spec in specs for key in ("prerequisites", "singleton"))
+    elif head == "readme":
+        said = recipe.components.get(rest[0])
+        yield from [said.component.origin.down("spec", *rest[1:2])] if said is not None else []
     elif head == "overlays":
         yield from (overlay.origin.down("metadata", "name") for overlay in overlays(recipe, catalog))
     elif head in {"profile", "inputs", "recipe"} and entry is not None:

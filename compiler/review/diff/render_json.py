@@ -135,6 +135,7 @@ def _file(item: FileChange) -> dict[str, Any]:
         "removed": item.removed,
         "reordered": item.reordered,
         "hunk": list(item.hunk),
+        **_optional("at", _place(item.at)),
     }
 
 

@@ -122,6 +122,8 @@ def _effects(bundle: BundleDiff) -> Iterator[tuple[Place | None, str, Any, str]]
                 yield place, "object", item.title, component.name
     for entry in bundle.fields:
         yield entry.at, "setting" if entry.change.path.startswith("settings.") else "field", entry.change.path, ""
+    for file in bundle.files:
+        yield file.at, "example", file.path, ""
     for order in bundle.order:
         yield order.at, order.kind, order.text, order.release
     if bundle.status in {"added", "removed", "renamed"}:

@@ -94,6 +94,7 @@ def of_compiled(compiled: Compiled, catalog: Catalog) -> Snapshot:
         "satisfied": dict.fromkeys(plan.satisfied, True),
         "health": {c.name: {check.id: check_data(check) for check in c.health} for c in plan.components},
         "acceleratedSelector": plan.accelerated_selector,
+        "readme": {c.name: words for c in plan.recipe.enabled() if (words := _words(c))},
     }
     return Snapshot(
         bundle=plan.bundle,
@@ -188,6 +189,15 @@ def _preflight(data: Mapping[str, Any]) -> dict[str, Any]:
     return told | _without(data, "kind", "name", "value", "severity", "text")
 
 
+def _words(item: ResolvedComponent) -> dict[str, Any]:
+    """What a component says in the README of a bundle."""
+    component = item.component
+    told = {"prerequisites": {note.id: note.text for note in component.prerequisites}}
+    return {
+        key: value for key, value in {**told, "operations": dict.fromkeys(component.operations, True)}.items() if value
+    }
+
+
 def _recipe_facts(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe's document without what components and settings tell themselves; lists keyed where they have names."""
     facts: dict[str, Any] = {"recipe": name}
@@ -233,6 +243,8 @@ def _release(release: Release) -> ReleaseView:
         "drift": [plain(asdict(item)) for item in release.drift],
         "teardownBefore": {check.id: check_data(check) for check in release.teardown_before},
         "stuck": [plain(asdict(item)) for item in release.stuck],
+        "hooks": {f"{hook.event} {hook.name}": plain(asdict(hook)) for hook in release.hooks},
+        "crdsOnUpgrade": dict.fromkeys(release.crds_on_upgrade, True),
     }
     return ReleaseView(
         release.id, release.component, release.piece, release.namespace, release.chart, facts, release.objects

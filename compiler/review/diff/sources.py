@@ -7,9 +7,12 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from typing import Any
 
 from compiler.model import Catalog
+from compiler.paths import MISSING, lookup
 from compiler.review.diff.model import Place, SideName
+from compiler.review.diff.values import same
 from compiler.source import Document, Origin, Path, Span, walk
 
 _LARGEST = 1 << 20  # bytes of a file that nobody reads
@@ -48,6 +51,7 @@ class Sources:
     head: Mapping[str, str]
     _edits: dict[str, _Opcodes] = field(default_factory=dict, repr=False, compare=False)
     _split: dict[tuple[str, SideName], list[str]] = field(default_factory=dict, repr=False, compare=False)
+    _data: dict[tuple[str, SideName], Any] = field(default_factory=dict, repr=False, compare=False)
     _nodes: dict[tuple[str, SideName], _Nodes] = field(default_factory=dict, repr=False, compare=False)
 
     def edited(self, file: str) -> bool:
@@ -77,12 +81,21 @@ class Sources:
                 return self._at(span.file, min(j1 + span.line - 1 - i1, j2 - 1) + 1, "head")
         return self._at(span.file, span.line, side)
 
+    def know(self, document: Document, side: SideName) -> None:
+        """Remember what a file says on a side, so that `inside` sees which nodes of an edited line are as before."""
+        self._data[document.file, side] = document.data
+
     def inside(self, origin: Origin, side: SideName) -> Place | None:
         """The first edited line of a node that says something; None when no line of the node was edited.
 
-        Lines of the base that others replaced are told as those, and those that only the head has are found there.
+        Lines of the base that others replaced are told as those, and those that only the head has are found there. Of
+        several nodes in one line those count that say something else than before.
         """
         file = origin.document.file
+        other = self._data.get((file, "base" if side == "head" else "head"))
+        before, now = lookup(other, origin.path), lookup(origin.document.data, origin.path)
+        if other is not None and now is not MISSING and before is not MISSING and same(before, now):
+            return None
         extent = self._node(origin.document, side).extent(origin.path) if self.edited(file) else None
         if extent is None:
             return None
