@@ -219,7 +219,8 @@ def test_removal_again(nvke: Flux) -> None:
     """flux/remove.sh a second time does nothing; applied again, the bundle comes back."""
     made = nvke.made
     made.mark()
-    _remove(nvke, "--yes").expect(0, "done")
+    told = _remove(nvke, "--yes").expect(0, "done").output
+    assert "stays in the cluster" not in told, told
     assert _records(nvke) == set()
     nvke.apply()
     nvke.converge(nvke.head, seconds=SECONDS)

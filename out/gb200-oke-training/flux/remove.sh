@@ -132,7 +132,8 @@ release() { # RELEASE OBJECT SECONDS KEEP TEARDOWN
     if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
     if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
   elif [[ $keep == yes && -z $PURGE ]]; then
-    say "$id would stay in the cluster, since it carries CRDs"
+    find_object "$HELMRELEASES" "$name" || return
+    [[ -z $FOUND ]] || say "$id would stay in the cluster, since it carries CRDs"
   fi
   node "$name" "$seconds" || { stuck "$id"; return 1; }
   [[ -z $DRY_RUN ]] || return 0
@@ -158,7 +159,10 @@ turn_of() { # RELEASE OBJECT: wait until the release may go
 }
 
 keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go of it, unless told otherwise
-  if [[ -z $PURGE ]]; then
+  find_object "$HELMRELEASES" "$2" || return
+  if [[ -z $FOUND ]]; then
+    [[ -z $PURGE ]] || say "$1 is not kept by Flux; if an earlier removal left it in the cluster: \`helm uninstall $1\`"
+  elif [[ -z $PURGE ]]; then
     # A suspended HelmRelease is deleted without uninstalling anything.
     suspend "$HELMRELEASES" "$2" || return
     say "$1 stays in the cluster, since it carries CRDs; --purge removes it now, \`helm uninstall\` later"
