@@ -158,7 +158,14 @@ class _Builder:
 
     def _value_paths(self) -> None:
         nodes = [n for key in ("manifestValues", "chartDefaults", "mixinPaths") for n in self.spec.items(key)]
-        nodes += [n.down("path") for key in ("requiredValues", "lockedPaths") for n in self.spec.items(key)]
+        nodes += [
+            n.down("path") for key in ("requiredValues", "lockedPaths", "images", "risks") for n in self.spec.items(key)
+        ]
+        for _, scope in self.spec.pairs("scheduling"):
+            nodes += [n for key in ("nodeSelector", "tolerations", "nodeCount") for n in scope.items(key)]
+            nodes += [n.down("path") for n in scope.items("taints")]
+        storage = self.spec.find("storage")
+        nodes += [n for key in ("class", "sharedClass") for n in storage.items(key)] if storage else []
         for node in nodes:
             try:
                 parse_path(node.data)

@@ -162,7 +162,7 @@ def inside(folder: Path, name: str) -> Path | None:
         return None
     path = at = folder / relative
     while at != folder:
-        if at.is_symlink():
+        if os.path.islink(at):  # noqa: PTH114 - unlike Path.is_symlink it has an answer for every name
             try:
                 return path if path.resolve().is_relative_to(folder.resolve()) else None
             except (OSError, RuntimeError):  # it leads to itself; reading it will say so

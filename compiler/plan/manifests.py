@@ -62,7 +62,7 @@ class Renderer:
         except jinja2.TemplateSyntaxError as error:
             fix = "correct the template: `{{ value }}`, `{% if ... %}`, `{# comment #}`"
             collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1), fix=fix)
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, UserError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever an expression of a template raises is the template's
             line = _template_line(error)
             collector.error(
                 "BC3007",

@@ -10,6 +10,7 @@ import pytest
 from compiler.errors import UserError
 from compiler.load import load
 from compiler.model import Flags
+from compiler.plan import plan
 from compiler.resolve import entry_for, resolve
 from tests.conftest import ROOT
 from tests.knobs.test_placement import FILES
@@ -123,6 +124,53 @@ def test_flags_are_held_to_the_same(tmp_path: Path, given: tuple[str, ...], word
     assert ran.status == 1
     assert f"{' '.join(given)}: [BC1102]" in ran.err
     assert word in ran.err
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "scheduling: {system: {nodeSelector: [../..]}}",
+        "scheduling: {accelerated: {tolerations: [a..b]}}",
+        "scheduling: {workload: {nodeCount: ['a b]']}}",
+        "scheduling: {workload: {taints: [{path: 'a[', form: string}]}}",
+        "storage: {class: ['..']}",
+        "storage: {sharedClass: ['[x']}",
+        "images: [{path: 'a..b'}]",
+        "risks: [{path: 'a[', text: x}]",
+    ],
+)
+def test_a_path_that_is_none(tmp_path: Path, field: str) -> None:
+    with pytest.raises(UserError) as caught:
+        catalog(tmp_path, {**FILES, "components/one": field})
+    assert [d.code for d in caught.value.diagnostics] == ["BC1102"]
+    assert "is not a dotted path" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\\0b"])
+def test_a_file_name_that_no_disk_has(tmp_path: Path, name: str) -> None:
+    overlay = f'{{base: base, criteria: {{service: eks}}, componentRefs: [{{name: one, manifestFiles: ["{name}"]}}]}}'
+    with pytest.raises(UserError) as caught:
+        catalog(tmp_path, {**FILES, "overlays/eks.yaml": overlay})
+    assert {d.code for d in caught.value.diagnostics} <= {"BC1001", "BC1006", "BC1102", "BC1206"}
+
+
+@pytest.mark.parametrize("expression", ["values.size | dictsort", "values.size.a()", "[][3]", "{}['a'].b", "1 / 0"])
+def test_a_template_that_cannot_be_rendered(tmp_path: Path, expression: str) -> None:
+    """Whatever the expression raises, the finding names the template and its line."""
+    manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: {{ " + expression + " }}\n"
+    files = {
+        "overlays/eks.yaml": "{criteria: {service: eks}, componentRefs: [{name: web}]}",
+        "components/web/component.yaml": "namespace: {name: web}\nmanifestValues: [size]\nmanifests: {main: [m.yaml.j2]}",
+        "components/web/values.yaml": "size: true\n",
+        "components/web/m.yaml.j2": manifest,
+    }
+    found = catalog(tmp_path, files)
+    with pytest.raises(UserError) as caught:
+        plan(resolve(found, entry_for(found, "eks"), Flags()))
+    (one,) = caught.value.diagnostics
+    assert one.code == "BC3007"
+    assert one.span is not None
+    assert (one.span.file, one.span.line) == ("components/web/m.yaml.j2", 5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
