@@ -207,9 +207,15 @@ def _ends(bundle: BundleDiff, before: Any, after: Any, ends: Any, kind: str) -> 
         for piece in ("", "-pre", "-post")
     }
     text = " ".join(o.text for o in bundle.order)
+    names = {c.old_name: c.name for c in bundle.components if c.old_name}
+    words = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![a-z0-9])") if names else None
+
+    def now(item: Any) -> str:
+        return words.sub(lambda m: names[m[1]], repr(item)) if words else repr(item)
+
     for key in sorted({*old, *new}):
         told = all(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in key)
-        if old.get(key) != new.get(key) and not whole & set(key) and not told:
+        if now(old.get(key)) != now(new.get(key)) and not whole & set(key) and not told:
             yield f"{kind} {key}: {old.get(key)} -> {new.get(key)}"
 
 

@@ -66,7 +66,11 @@ def _edges(base: Snapshot, head: Snapshot, blame: Blame) -> Iterable[OrderChange
         yield OrderChange("edge", "removed", edge.dependant, text, _edge_place(edge, "base", blame), edge.hard)
     for ends in sorted(old.keys() & new.keys()):
         before, after = old[ends], new[ends]
-        at = _edge_place(after, "head", blame, stays=True) if before != after else None
+        if before == after:
+            continue
+        sides = [{(r.kind, r.text) for r in edge.reasons} for edge in (before, after)]
+        lost = bool(sides[0] - sides[1]) and not sides[1] - sides[0]  # the reason that went says why
+        at = _edge_place(before if lost else after, "base" if lost else "head", blame, stays=True)
         if before.until != after.until:
             text = f"{after.dependant} waits for {after.provider} until it is {_state(after)}; before: {_state(before)}"
             status = "weakened" if before.hard and not after.hard else "changed"
@@ -219,10 +223,14 @@ def _edge_place(edge: Edge, side: SideName, blame: Blame, *, stays: bool = False
     snapshot = blame.head if side == "head" else blame.base
     ends = {r.id: r.component for r in snapshot.releases}
     names = [ends[name] for name in (edge.dependant, edge.provider) if name in ends]
-    twin = _by_ends((blame.base if side == "head" else blame.head).edges).get((edge.provider, edge.dependant))
+    other = blame.base if side == "head" else blame.head
+    twin = _by_ends(other.edges).get((edge.provider, edge.dependant))
     known = {(r.kind, r.text) for r in twin.reasons} if twin is not None else set()
     reasons = [r for r in edge.reasons if (r.kind, r.text) not in known] or edge.reasons
-    by_object = all(r.kind in {"api", "runtime-api"} for r in reasons)
+    # For the sake of an object whose manifest only one side has: where it is listed says why.
+    rendered = {item.source for release in other.releases for item in release.objects}
+    files = {r.origin.document.file for r in reasons if r.origin is not None}
+    by_object = all(r.kind in {"api", "runtime-api"} for r in reasons) and not files <= rendered
     return blame.edge([r.origin for r in reasons], side, names, stays=stays, by_object=by_object)
 
 

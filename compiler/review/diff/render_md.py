@@ -16,7 +16,7 @@ from compiler.review.diff.words import arrow, count, text_of
 LIMIT = 65536
 """Characters that a comment may have on GitHub. Bytes are counted here, which are never fewer."""
 
-_RESERVED = 1024  # for the words about what was cut
+_RESERVED = 1536  # for the words about what was cut, and for a marker that finds the comment again
 _HUNK = 60  # lines of one hunk; the rest is told as a number
 _LEFT_OPEN = 12  # pieces of a component that stand without a fold
 
