@@ -12,6 +12,7 @@ from compiler.cli.output import as_json, say
 from compiler.cli.session import Session, complete_name, find_root, format_option
 
 if TYPE_CHECKING:
+    from compiler.errors import Diagnostic
     from compiler.review.diff.model import Report
 
 _INVENTORY = "bundle.yaml"
@@ -91,9 +92,21 @@ def _of_folders(folders: tuple[Path, Path]) -> Report:
         fix = "name the folder of a bundle that bundlec wrote"
         message = f"the folder holds no {CHECKSUMS}: no build of ours made it, or not as it is"
         raise UserError([Diagnostic("BC6004", message, Span(str(folder)), fix) for folder in lacking])
-    old, new = map(of_files, both)
+    sides = []
+    for folder, files in zip(folders, both, strict=True):
+        try:
+            sides.append(of_files(files))
+        except UserError as error:  # its files are those of the folder, not of the workspace
+            raise UserError([_below(folder, item) for item in error.diagnostics]) from error
+    old, new = sides
     command = shlex.join(["bundlec", "diff", *map(str, folders)])
     return of_two(old, new, (str(folders[0]), str(folders[1])), command)
+
+
+def _below(folder: Path, item: Diagnostic) -> Diagnostic:
+    from dataclasses import replace
+
+    return replace(item, span=replace(item.span, file=f"{folder}/{item.span.file}")) if item.span else item
 
 
 def _command(session: Session, names: tuple[str, ...], base: str | None, head: str, *, exact: bool) -> str:

@@ -49,7 +49,7 @@ def explain(
     from compiler.review.explain import order as ordering
     from compiler.review.explain import recipe as composed
 
-    asked = [option for option in (object_, edge, gate, order) if option]
+    asked = [option for option in (object_, edge, gate, order) if option is not None]
     if len(asked) > 1 or (asked and component):
         raise click.UsageError("ask one thing: COMPONENT [PATH], --object, --edge, --gate or --order")
     look = style(err=False)
@@ -58,16 +58,16 @@ def explain(
     flags = knobs.flags(profile)
     if asked:
         plan = pipeline.plan_bundle(catalog, entry, flags)
-        if object_:
+        if object_ is not None:
             found = objects.stories(catalog, plan, object_)
             _answer(session, found, text.objects(found, look))
-        elif edge:
+        elif edge is not None:
             joined = ordering.edges(plan, *edge)
             _answer(session, joined, text.edges(joined, look))
-        elif gate:
+        elif gate is not None:
             held = ordering.gate(plan, gate)
             _answer(session, held, text.gate(held, look))
-        elif order:
+        elif order is not None:
             chain = ordering.order(plan, *order)
             _answer(session, chain, text.order(chain, look))
         return

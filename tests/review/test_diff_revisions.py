@@ -238,6 +238,33 @@ class TestFolders:
         assert "changed: argocd/apps/gamma.yaml (+1 -1)" in ran.out
         assert "+      selfHeal: false" in ran.out
 
+    @pytest.mark.parametrize(
+        ("file", "content", "told"),
+        [
+            ("recipe.yaml", b": [\n", "recipe.yaml:1:1: [BC1001]"),
+            (
+                "components/alpha/values.yaml",
+                b"\xff\xfe\x00",
+                "components/alpha/values.yaml:1:1: [BC6004] the file is no text",
+            ),
+            (
+                "components/beta/manifests/more.yaml",
+                b"a: 1\n",
+                "more.yaml:1:1: [BC6004] the file holds something that is no",
+            ),
+            ("bundle.yaml", b"a: 1\n", "bundle.yaml is not of kind Bundle"),
+        ],
+    )
+    def test_a_file_that_is_damaged_is_named_with_its_folder(
+        self, tmp_path: Path, file: str, content: bytes, told: str
+    ):
+        old, new = self.built(tmp_path)
+        (new / file).write_bytes(content)
+        ran = bundlec("diff", old, new, cwd=tmp_path)
+        assert ran.status == 1
+        assert told in ran.err
+        assert f"new/demo/{file}" in ran.err or file == "bundle.yaml"
+
     def test_options_of_revisions_do_not_fit(self, tmp_path: Path):
         old, new = self.built(tmp_path)
         assert bundlec("diff", old, new, "--base", "main", cwd=tmp_path).status == 2

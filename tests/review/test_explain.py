@@ -258,3 +258,10 @@ def test_the_help_shows_the_uses_a_line_each(capsys):
     assert main(["explain", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "  bundlec explain RECIPE COMPONENT        all values of a component, each with its line" in lines
+
+
+def test_a_release_that_is_called_like_its_component_has_an_order_with_its_other_pieces(plans: dict[str, Plan]):
+    told = order.order(plans[NVKE], "gpu-operator-pre", "gpu-operator")
+    assert [(e.provider, e.dependant) for e in told.chain] == [("gpu-operator-pre", "gpu-operator")]
+    with pytest.raises(UserError):
+        order.order(plans[NVKE], "gpu-operator", "gpu-operator")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from compiler.errors import UserError
 from compiler.model import Files, KubeObject
 from compiler.review.diff.model import FileChange
 from compiler.review.diff.objects import Pair, pairs
+from compiler.review.diff.snapshot import is_object
 from compiler.review.diff.values import same
 from compiler.yamlio import load_all
 
@@ -140,13 +141,8 @@ def _objects(content: bytes, path: str) -> Iterator[KubeObject]:
     except (UserError, UnicodeDecodeError):
         return
     for document in documents:
-        if _is_object(document.data):
+        if is_object(document.data):
             yield KubeObject(document.data, "", "main", path)
-
-
-def _is_object(data: Any) -> bool:
-    metadata = data.get("metadata") if isinstance(data, Mapping) else None
-    return isinstance(metadata, Mapping) and "name" in metadata and "apiVersion" in data and "kind" in data
 
 
 def _lines(content: bytes | None) -> list[str]:

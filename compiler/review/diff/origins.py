@@ -154,6 +154,7 @@ def of_bundle_field(snapshot: Snapshot, change: Change) -> Iterator[Origin]:
     entry = catalog.workspace.bundles.get(snapshot.bundle)
     if head == "settings":
         yield from of_setting(snapshot, rest)
+        yield from of_setting(snapshot, ("mirrors",)) if rest == ("gates", "image") else ()
         yield from [entry.origin.down("name")] if rest == ("prefix",) and entry is not None else []
     elif head == "switchedOff":
         off = recipe.components.get(rest[0])

@@ -124,11 +124,14 @@ def of_compiled(compiled: Compiled, catalog: Catalog) -> Snapshot:
 
 
 def of_files(files: Files) -> Snapshot:
-    """The snapshot of an emitted bundle, from its files alone. Raises `UserError` (BC6004) when they are no bundle."""
+    """The snapshot of an emitted bundle, from its files alone.
+
+    Raises `UserError`: BC6004 when they are no bundle, BC1001 and others for what is no YAML.
+    """
     inventory = read_inventory(files)
     try:
-        spec = load(files[FILE].decode(), FILE).data["spec"]
-        recipe = load(files["recipe.yaml"].decode(), "recipe.yaml").data
+        spec = load(_text(files, FILE), FILE).data["spec"]
+        recipe = load(_text(files, "recipe.yaml"), "recipe.yaml").data
         disabled = {c["name"]: c.get("reason", "") for c in recipe["spec"]["components"] if not c["enabled"]}
         components = {c["name"]: _read_component(c, files) for c in recipe["spec"]["components"] if c["enabled"]}
         facts = {
@@ -149,9 +152,16 @@ def of_files(files: Files) -> Snapshot:
             files=files,
             disabled=disabled,
         )
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         message = f"the files of {inventory.bundle} cannot be understood: {error!r}"
         raise UserError([Diagnostic("BC6004", message, Span(FILE), "build the bundle again")]) from error
+
+
+def _text(files: Files, path: str) -> str:
+    try:
+        return files[path].decode()
+    except UnicodeDecodeError as error:
+        raise UserError([Diagnostic("BC6004", "the file is no text", Span(path), "build the bundle again")]) from error
 
 
 def stripped(data: Mapping[str, Any], bundle: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -258,7 +268,7 @@ def _chart_facts(chart: Chart | None) -> dict[str, Any]:
 def _read_component(data: Mapping[str, Any], files: Files) -> ComponentView:
     name, chart = data["name"], data.get("chart")
     path = f"components/{name}/values.yaml"
-    values = load(files[path].decode(), path).data or {} if path in files else {}
+    values = load(_text(files, path), path).data or {} if path in files else {}
     pair = (chart["repository"], chart["name"]) if chart else None
     return ComponentView(name, data.get("version"), data["namespace"], pair, data.get("values", {}), values)
 
@@ -266,15 +276,21 @@ def _read_component(data: Mapping[str, Any], files: Files) -> ComponentView:
 def _read_release(data: Mapping[str, Any], files: Files) -> ReleaseView:
     chart = Chart(**data["chart"]) if "chart" in data else None
     folder = f"components/{data['id']}/manifests/"
-    objects = [
-        KubeObject(document.data, data["component"], cast("Piece", data["piece"]), path)
-        for path in sorted(files)
-        if path.startswith(folder)
-        for document in load_all(files[path].decode(), path)
-        if document.data is not None
-    ]
+    objects = []
+    for path in sorted(path for path in files if path.startswith(folder)):
+        for found in (document.data for document in load_all(_text(files, path), path) if document.data is not None):
+            if not is_object(found):
+                message = "the file holds something that is no Kubernetes object"
+                raise UserError([Diagnostic("BC6004", message, Span(path), "build the bundle again")])
+            objects.append(KubeObject(found, data["component"], cast("Piece", data["piece"]), path))
     facts = {**_chart_facts(chart), "namespace": data["namespace"], "keep": data.get("keep", False)}
     return ReleaseView(data["id"], data["component"], data["piece"], data["namespace"], chart, facts, tuple(objects))
+
+
+def is_object(data: Any) -> bool:
+    """Whether data are a Kubernetes object with a name."""
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    return isinstance(metadata, Mapping) and "name" in metadata and "apiVersion" in data and "kind" in data
 
 
 def _without(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:

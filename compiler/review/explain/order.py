@@ -55,7 +55,9 @@ def order(plan: Plan, first: str, second: str) -> OrderStory:
     Without a chain, the notes say what decides instead. Raises UserError (BC2016) for a name that the plan lacks.
     """
     left, right = _releases(plan, first), _releases(plan, second)
-    if left & right:
+    if left & right:  # a component's chart is called like the component
+        left, right = ({word} & {release.id for release in plan.releases} for word in (first, second))
+    if not left or not right or left & right:
         raise UserError([Diagnostic("BC2016", f"`{first}` and `{second}` are the same release", None, "name two")])
     chain = _shortest(plan.edges, left, right)
     if chain:
