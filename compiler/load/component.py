@@ -76,6 +76,7 @@ class _Builder:
         disruptive, upgrade = spec.find("disruptive"), spec.get("upgrade", {})
         storage = spec.get("storage", {})
         self._main_manifests(chart)
+        self._without_chart(chart)
         self._value_paths()
         return Component(
             name=name,
@@ -187,6 +188,23 @@ class _Builder:
                 manifests.down("main").origin,
                 fix="list them under `pre` or `post`",
                 key=True,
+            )
+
+    def _without_chart(self, chart: Node | None) -> None:
+        # Whatever is said of a chart's objects is said of nothing. A file with a finding of its own may have had one.
+        if chart is not None or self.partial:
+            return
+        about = [node for key in ("requires", "creates", "hooks", "subcharts") for node in self.spec.items(key)]
+        about += [n.down("from") for n in self.spec.items("crds") if n.data["from"] in ("crds", "templates", "hook")]
+        for node in about:
+            field = next(str(step) for step in node.path[1:] if isinstance(step, str))
+            self.parts.found.error(
+                "BC1102",
+                f"`{field}` tells of a chart, and this component has none",
+                node.origin,
+                fix="remove it; of its own manifests bundlec reads the kinds"
+                if field != "crds"
+                else "write `from: manifests`",
             )
 
     def _scheduling(self) -> Mapping[str, Any]:

@@ -137,6 +137,9 @@ class ReleaseBuilder:
         )
 
     def _require(self, edge: ApiEdge) -> None:
+        dependant = self._full(edge.dependant)
+        if not dependant:
+            return
         provider = self._recipe.components[edge.provider]
         owner = self._recipe.components[self._crd_owner(edge)]
         checks = [self._binder.established(owner, edge.crd)]
@@ -144,7 +147,7 @@ class ReleaseBuilder:
             checks += self._binder.readiness(owner, owner.component.readiness_ready)
         else:
             checks += self._binder.readiness(provider, provider.component.readiness_api)
-        first = edge.piece if edge.dependant == edge.provider else self._full(edge.dependant)[0]
+        first = edge.piece if edge.dependant == edge.provider else dependant[0]
         wait = self._wait(release_id(edge.provider, edge.provider_piece), release_id(edge.dependant, first))
         wait.add("ready" if edge.runtime else "api", edge.reason, checks)
 

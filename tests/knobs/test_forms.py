@@ -146,6 +146,22 @@ def test_a_path_that_is_none(tmp_path: Path, field: str) -> None:
     assert "is not a dotted path" in caught.value.diagnostics[0].message
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        "requires: [{group: g.example.org, kind: K}]",
+        "creates: [{group: g.example.org, kind: K}]",
+        "hooks: [{event: pre-install, name: h, effect: e}]",
+        "subcharts: [{name: s}]",
+        "crds: [{name: ks.g.example.org, kind: K, scope: Cluster, from: templates}]",
+    ],
+)
+def test_what_is_said_of_a_chart_that_is_not_there(tmp_path: Path, field: str) -> None:
+    with pytest.raises(UserError) as caught:
+        catalog(tmp_path, {**FILES, "components/one/component.yaml": f"namespace: {{name: one}}\n{field}"})
+    assert ["has none" in d.message for d in caught.value.diagnostics] == [True]
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "a\\0b"])
 def test_a_file_name_that_no_disk_has(tmp_path: Path, name: str) -> None:
     overlay = f'{{base: base, criteria: {{service: eks}}, componentRefs: [{{name: one, manifestFiles: ["{name}"]}}]}}'
