@@ -184,7 +184,7 @@ class Blame:
         manifests they have, else their only edit. Where one has other releases than before, its manifests come first,
         unless the edge `stays` between the same two; and where the edge is there for an object (`by_object`).
         """
-        split = [name for name in names if by_object or self._pieces(name, self.base) != self._pieces(name, self.head)]
+        split = [name for name in names if by_object or self._split(name)]
         declared = [(at, side) for at in found if at is not None]
         first = self._first(self._listed(split)) if by_object or not stays else None
         place = first or self._caused(declared) or self._setting("gates", "ready") or self._first(self._listed(names))
@@ -195,8 +195,10 @@ class Blame:
         """Where the manifests of components are listed."""
         return ((at, s) for n in names for s, snapshot in self._both_sides() for at in origins.of_pieces(n, snapshot))
 
-    def _pieces(self, name: str, snapshot: Snapshot) -> set[str]:
-        return {release.piece for release in snapshot.releases_of(name)}
+    def _split(self, name: str) -> bool:
+        """Whether a component that both sides have is made of other pieces than before."""
+        old, new = ({r.piece for r in side.releases_of(name)} for side in (self.base, self.head))
+        return bool(old and new) and old != new
 
     def check(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
         """The line behind a check of a component."""
