@@ -207,6 +207,21 @@ class TestCauses:
         assert self.causes(tmp_path, {}, head) == ["overlays/leaf.yaml:15 head: version: v4.5.7"]
 
 
+def test_a_new_prefix_is_one_setting_and_one_risk_whatever_files_follow(tmp_path: Path):
+    head = {"bundlec.yaml": appended("      prefix: west\n")}
+    found, _ = compared(tmp_path, {}, head)
+    (bundle,) = found.bundles
+    assert [e.change.path for e in bundle.fields] == ["settings.prefix"]
+    assert [(r.kind, r.severity) for r in bundle.risks] == [("second-copy", "high")]
+    assert len(bundle.files) > 20
+    assert {f.part for f in bundle.files} == {"told"}
+    assert markdown(found).count("\n") < 30
+    other = {"bundlec.yaml": appended("      prefix: west\n      argocd: {selfHeal: false}\n")}
+    (bundle,) = compared(tmp_path / "more", {}, other)[0].bundles
+    hunks = {line for f in bundle.files for line in f.hunk if line[0] in "+-"}
+    assert {line.strip("+- ") for line in hunks} == {"selfHeal: true"}  # the default is to leave it out
+
+
 EDITS: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "comment": ("components/alpha/values.yaml", lambda text: f"# words\n{text}"),
     "blanks": ("overlays/leaf.yaml", lambda text: text.replace('tag: "1.0"', 'tag:   "1.0"')),

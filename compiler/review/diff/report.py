@@ -206,6 +206,8 @@ def _verdict(result: Report) -> str:
         high = len({repr(r) for b in loud for r in b.risks if r.severity == "high"})
         told = f"{count(len(risks), 'risk')} ({high} high)" if risks else "no known risk"
         which = f" ({loud[0].name})" if len(loud) == 1 else ""  # there may be no table that names it
+        if charts := _other_charts(loud):
+            told += f"; {count(charts, 'chart')} changed version or source, contents not compared"
         sentences.append(f"{where} change{'s' if len(loud) == 1 else ''}{which}: {_extent(loud)}; {told}")
     if quiet:
         which = f" ({quiet[0].name})" if len(quiet) == 1 else ""
@@ -214,6 +216,12 @@ def _verdict(result: Report) -> str:
             "keys only, nothing on the cluster"
         )
     return "; ".join(sentences) + "."
+
+
+def _other_charts(bundles: Iterable[BundleDiff]) -> int:
+    """How many components have another chart, or another version of it: what that renders is in no report."""
+    found = {c.name for b in bundles for c in b.components if any(e.change.path.startswith("chart.") for e in c.fields)}
+    return len(found)
 
 
 def _quiet(bundle: BundleDiff) -> bool:
