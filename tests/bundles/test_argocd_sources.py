@@ -176,3 +176,12 @@ def _looked_at(args: list[str]) -> set[tuple[str, str, str]]:
     words = [a for a in args if not a.startswith("-") and a not in {"wait", "rollout", "status", "get"}]
     resource, _, name = words[0].partition("/")
     return {(resource, namespace, name or (words[1] if len(words) > 1 else ""))}
+
+
+def test_no_application_ignores_all_of_a_crd(bundle: Bundle) -> None:
+    """Ignored fields are applied as they are in the cluster: with `spec`, what the API added to it (`conversion`) would
+    become Argo CD's own field, which the CRD's owner does not have, and so takes back at each sync of the other."""
+    for app in applications(bundle).values():
+        for ignored in app["spec"].get("ignoreDifferences", []):
+            if ignored["kind"] == "CustomResourceDefinition":
+                assert not {"/spec", ""} & set(ignored["jsonPointers"]), (app["metadata"]["name"], ignored["name"])
