@@ -51,7 +51,7 @@ _GO_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+
 _LOOSE = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9].*")
-_UNDERSCORES = re.compile(r"[-+.][._]*_[._]*")
+_UNDERSCORES = re.compile(r"[-+.][._]*_[._]*|[-+]?0[oObBxX]_+")
 
 # A string that matches is quoted: a superset of everything that any reader takes for a number, cheap to test. Dotted
 # quads and versions (two dots), quantities (100m, 1Gi) and words stay plain.

@@ -255,7 +255,14 @@ def test_the_sr_iov_operator_of_nvke(nvke: Bundle) -> None:
     # Drains are handed to the Maintenance Operator, by two switches.
     assert values["operator"]["maintenanceOperator"] == {"useDrainControllerRequestor": True, "useRequestor": True}
     assert values["sriov-network-operator"] == {
-        "operator": {"externalDrainer": {"enabled": True}, "admissionControllers": {"enabled": False}},
+        "operator": {
+            "externalDrainer": {"enabled": True},
+            "admissionControllers": {"enabled": False},
+            # The chart's default, to which a placement adds.
+            "tolerations": [
+                {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+            ],
+        },
         "sriovOperatorConfig": {"deploy": True, "disablePlugins": ["mellanox"]},
     }
     # One node at a time; in quotes, since the chart's template drops a number.

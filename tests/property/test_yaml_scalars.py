@@ -72,6 +72,8 @@ def same(one: Any, other: Any) -> bool:
 @example("0x1f")
 @example("+.5")
 @example("._1")
+@example("0o_")
+@example("0x__")
 def test_what_the_reader_accepts_plain_means_the_same_to_yaml_1_1_and_1_2(text: str) -> None:
     try:
         value = yamlio.plain_value(text)
