@@ -222,6 +222,8 @@ ON_A_CLUSTER: Mapping[str, str] = {
     "kubectl apply --filename argocd/root.yaml": "tests/e2e/test_argocd.py",
     "kubectl --namespace argocd get applications --selector bundlec.dev/bundle=NAME": "tests/e2e/test_argocd.py",
     "argocd/remove.sh": "tests/e2e/test_argocd.py",
+    "kubectl --namespace argocd patch applications.argoproj.io APPLICATION --type=merge --patch "
+    """'{"status":{"operationState":{"phase":"Terminating"}}}'""": "tests/e2e/test_argocd.py",
     "kubectl apply --filename flux/root.yaml": "tests/e2e/test_flux.py",
     "kubectl --namespace flux-system get kustomizations --selector bundlec.dev/bundle=NAME": "tests/e2e/test_flux.py",
     "flux/remove.sh": "tests/e2e/test_flux.py",
