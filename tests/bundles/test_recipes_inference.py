@@ -213,7 +213,7 @@ def test_without_its_creation_no_other_object_changes(dynamo: Bundle) -> None:
 
 
 def test_without_its_creation_only_its_own_file_goes(dynamo: Bundle) -> None:
-    """Acceptance by file: the payload and Argo CD's objects stay as they are; scripts and wiring follow the release."""
+    """File by file: the payload and Argo CD's objects stay as they are; scripts and wiring follow the release."""
     entry = catalog().workspace.bundles[dynamo.name]
     off = replace(entry, set={**entry.set, "dynamo-platform": {"a4xStorageClass": {"create": False}}})
     files = compile_bundle(catalog(), off, Flags()).files

@@ -59,7 +59,7 @@ def apply(root: Path, change: Mapping[str, Change] | Edit) -> None:
     write_catalog(root, change)
 
 
-# The ten of the acceptance criteria.
+# The ten that a user meets first.
 TEN: dict[str, Broken] = {
     "unknown key": (
         {LEAF: replaced("dependencyRefs: [alpha]", "dependencyRef: [alpha]")},

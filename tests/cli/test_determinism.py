@@ -65,7 +65,7 @@ def build(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Acceptance: another process, machine, order of files
+# Another process, machine, order of files
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def test_look_around(copy: Path):
 
 
 def test_a_component_is_added_by_a_folder_and_one_line(copy: Path):
-    """Acceptance: no line of the compiler changes, and the component is there for all four deployers."""
+    """No line of the compiler changes, and the component is there for all four deployers."""
     before = {path: path.read_bytes() for path in sorted((copy / "compiler").rglob("*.py"))}
     overlays = {path: path.read_text().splitlines() for path in (copy / "overlays").rglob("*.yaml")}
     components = {path.name for path in (copy / "components").iterdir()}
@@ -80,7 +80,7 @@ def test_make_it_yours(copy: Path):
 
 
 def test_a_cluster_is_added_in_less_than_ten_lines(copy: Path):
-    """Acceptance: four settings and a private mirror, from the README alone; on every deployer."""
+    """Four settings and a private mirror, from the README alone; on every deployer."""
     (block,) = under(README, "Add a cluster", "yaml")
     lines = [line for line in block.text.splitlines() if not line.startswith("#")]
     assert len(lines) < 10
