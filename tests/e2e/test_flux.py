@@ -238,19 +238,7 @@ def test_gke(gke: Flux) -> None:
     timer.cancel()
     witness = _witness(gke)
     assert witness.violations() == []
-    gate = made.bundle.plan.release("gpu-operator-pre").gate
-    assert gate is not None
-    (driver,) = [c.check for c in gate.checks if c.check.kind == "daemonset"]
-    rolled_out = witness.held(driver)
-    assert rolled_out
-    mine = {
-        where
-        for release in made.bundle.plan.releases
-        if release.component == "gpu-operator"
-        for where in witness.objects(release)
-        if where[1] != "resourcequotas"
-    }
-    early = [e for e in witness.deployer() if reference(e) in mine and e["requestReceivedTimestamp"] < rolled_out]
+    early = witness.early(made.bundle.plan.release("gpu-operator-pre"), "daemonset")
     assert not early, describe(early)
     assert made.all_deployed(), made.statuses()
     assert not made.simulator.errors, made.simulator.errors[:5]

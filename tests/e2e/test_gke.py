@@ -11,7 +11,7 @@ import pytest
 from compiler.model import Flags
 from compiler.pipeline import compile_bundle, read_catalog, write_bundle
 from tests.e2e.cluster import GKE, ROOT, Cluster, cluster
-from tests.e2e.witness import describe, reference
+from tests.e2e.witness import describe
 
 DEPLOYER = "deploy.sh"
 DRIVER = "/apis/apps/v1/namespaces/kube-system/daemonsets/nvidia-driver-installer"
@@ -39,17 +39,7 @@ def test_empty_cluster(gke: Cluster) -> None:
     timer.cancel()
     witness = gke.witness()
     assert witness.violations() == []
-    gate = gke.bundle.plan.release("gpu-operator-pre").gate
-    assert gate is not None
-    (driver,) = [c.check for c in gate.checks if c.check.kind == "daemonset"]
-    rolled_out = witness.held(driver)
-    assert rolled_out
-    allowed = {"namespaces", "resourcequotas"}
-    early = [
-        e for e in witness.deployer()
-        if "gpu-operator" in (reference(e)[2], reference(e)[3]) and reference(e)[1] not in allowed
-        and e["requestReceivedTimestamp"] < rolled_out
-    ]  # fmt: skip
+    early = witness.early(gke.bundle.plan.release("gpu-operator-pre"), "daemonset")
     assert not early, describe(early)
     assert gke.all_deployed(), gke.statuses()
     assert not gke.simulator.errors, gke.simulator.errors[:5]

@@ -93,6 +93,21 @@ class Witness:
                 )
         return wrong
 
+    def early(self, release: Release, kind: str) -> list[Event]:
+        """Writes of what the release's component renders, quotas aside, before the check of this kind in its gate held."""
+        assert release.gate is not None
+        (check,) = [c.check for c in release.gate.checks if c.check.kind == kind]
+        held = self.held(check)
+        assert held, f"{check.id} never held"
+        mine = {
+            where
+            for one in self.plan.releases
+            if one.component == release.component
+            for where in self.objects(one)
+            if where[1] != "resourcequotas"
+        }
+        return [e for e in self.deployer() if reference(e) in mine and e["requestReceivedTimestamp"] < held]
+
     def writes(self, *agents: str) -> list[Event]:
         """Writes by programs whose name begins with one of these."""
         return [e for e in self.events if e["verb"] in WRITES and e.get("userAgent", "").startswith(agents)]
