@@ -266,10 +266,10 @@ def state(name: str, value: str | None) -> Put:
     return put(resource, name, "nvidia-network-operator", status=status)
 
 
-def holds(kubectl: Path, api: Api, item: Check, *, teardown: bool = False) -> bool:
-    """Whether all steps of a check exit with 0 now; each may wait for a second."""
+def holds(kubectl: Path, api: Api, item: Check, *, teardown: bool = False, seconds: int = 1) -> bool:
+    """Whether all steps of a check exit with 0 now; each may wait for `seconds`."""
     for step in lower_teardown(item) if teardown else lower(item):
-        command = [kubectl, f"--server={api.url}", f"--cache-dir=/nonexistent/{id(api)}", *step.with_timeout(1)]
+        command = [kubectl, f"--server={api.url}", f"--cache-dir=/nonexistent/{id(api)}", *step.with_timeout(seconds)]
         environment = {"HOME": "/nonexistent"}
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment, check=False)
         if done.returncode:
@@ -362,5 +362,5 @@ def test_kubectl_sees_a_change_while_it_waits(tool: Callable[[str], Path], api: 
     policy("notReady")(api)
     later = threading.Timer(0.4, policy("ready"), (api,))
     later.start()
-    assert holds(tool("kubectl"), api, POLICY_READY)
+    assert holds(tool("kubectl"), api, POLICY_READY, seconds=15)  # it ends as soon as the change is there
     later.join()
