@@ -86,6 +86,8 @@ def build(
         at = catalog.workspace.origin.span()
         fix = "name a recipe (`bundlec list` prints them), or add an entry to `bundles`"
         raise UserError([Diagnostic("BC2001", f"{WORKSPACE_FILE} lists no bundle: nothing to build", at, fix)])
+    if out is not None and out.resolve() == session.folder(catalog, None).resolve():
+        out = None  # the committed folder by its name
     compiled, warnings = _compile(catalog, chosen, knobs.flags(profile, deployers), out)
     session.warn(warnings)
     folder = session.folder(catalog, out)
@@ -175,13 +177,12 @@ def _refuse_unreproducible(
 
 
 def _leftover(catalog: Catalog, folder: Path) -> list[Path]:
-    """Bundles in the workspace's out folder that bundlec.yaml does not list (any more)."""
+    """What lies in the workspace's out folder beside the bundles that bundlec.yaml lists; hidden entries aside."""
     try:
-        found = sorted(path for path in folder.iterdir() if (path / "checksums.txt").is_file())
+        found = sorted(folder.iterdir())
     except OSError:
         return []
-    listed = {*catalog.workspace.bundles, *catalog.overlays}
-    return [path for path in found if path.name not in listed and not path.name.startswith(".")]
+    return [path for path in found if path.name not in catalog.workspace.bundles and not path.name.startswith(".")]
 
 
 def _write(session: Session, compiled: Sequence[Compiled], folder: Path) -> list[tuple[Compiled, Path, WriteReport]]:
@@ -216,7 +217,7 @@ def _told(session: Session, done: Sequence[tuple[Compiled, Path, WriteReport]]) 
 def _notes(session: Session, compiled: Sequence[Compiled], leftover: Sequence[Path]) -> list[tuple[str, bool]]:
     """Remarks for people, below what was done."""
     old = [
-        f"note: {session.shown(path)} is a bundle that {WORKSPACE_FILE} does not list; remove it if it is old"
+        f"note: {session.shown(path)} is no bundle that {WORKSPACE_FILE} lists; remove it, or list it"
         for path in leftover
     ]
     urls = {item.plan.settings.git.url for item in compiled if item.plan.settings.git}
@@ -260,8 +261,8 @@ def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
         told.append({"bundle": item.plan.bundle, "path": session.shown(target), **differing})
     if failed:
         raise UserError(failed)
-    unlisted = [session.shown(path) for path in leftover]
-    lines += [f"{'unlisted':<8}  {path}/" for path in unlisted]
+    unlisted = [f"{session.shown(path)}{'/' if path.is_dir() else ''}" for path in leftover]
+    lines += [f"{'unlisted':<8}  {path}" for path in unlisted]
     if session.form == "json":
         say(as_json({"bundles": told, "unlisted": unlisted, "diagnostics": diagnostic_json([])}))
     elif lines:
@@ -269,7 +270,9 @@ def _check(session: Session, compiled: Sequence[Compiled], folder: Path, leftove
         say("\n".join([*lines, *(["", *hunks] if hunks else [])]))
     if lines:
         number = f"{len(lines)} difference{'s' if len(lines) != 1 else ''}"
-        raise DriftError(f"{number} from what the sources compile to; `bundlec build` writes the files", lines)
+        fixes = ["`bundlec build` writes the files"] if len(lines) > len(unlisted) else []
+        fixes += [f"list in {WORKSPACE_FILE} or remove what is unlisted"] if unlisted else []
+        raise DriftError(f"{number} from what the sources compile to; {', '.join(fixes)}", lines)
     if session.form != "json":
         count = len(compiled)
         say(f"{count} bundle{' is' if count == 1 else 's are'} what the sources compile to")

@@ -183,10 +183,33 @@ def test_bundles_that_are_not_listed_any_more(catalog: Path):
     write_catalog(catalog, {"bundlec.yaml": lambda text: text})
     ran = bundlec("build", "--all", cwd=catalog)
     assert ran.status == 0
-    assert ran.err == "note: out/two is a bundle that bundlec.yaml does not list; remove it if it is old\n"
+    assert ran.err == "note: out/two is no bundle that bundlec.yaml lists; remove it, or list it\n"
     ran = bundlec("build", "--all", "--check", cwd=catalog)
     assert (ran.status, ran.out) == (4, "unlisted  out/two/\n")
+    assert ran.err.endswith("list in bundlec.yaml or remove what is unlisted\n")
     assert bundlec("build", "demo", "--check", cwd=catalog).status == 0
+
+
+def test_the_committed_folder_by_its_name_takes_no_flags(catalog: Path):
+    bundlec("build", "--all", cwd=catalog)
+    before = state(catalog / "out")
+    for out in ("out", "./out", str(catalog / "out")):
+        ran = bundlec("build", "demo", "--deployer", "flux", "--out", out, cwd=catalog)
+        assert ran.status == 1
+        assert "BC5003" in ran.err
+    assert state(catalog / "out") == before
+
+
+def test_check_sees_what_nobody_owns_beside_the_bundles(catalog: Path):
+    """A folder named like a recipe that no bundle has, and files: neither is kept up to date by anybody."""
+    bundlec("build", "--all", cwd=catalog)
+    recipe = next(path.stem for path in (catalog / "overlays").rglob("*.yaml") if path.stem not in ("demo", "base"))
+    (catalog / "out" / recipe).mkdir()
+    (catalog / "out" / "note.txt").write_text("mine")
+    (catalog / "out" / ".hidden").write_text("mine")
+    ran = bundlec("build", "--all", "--check", cwd=catalog)
+    expected = sorted([f"unlisted  out/{recipe}/", "unlisted  out/note.txt"])
+    assert (ran.status, sorted(ran.out.splitlines())) == (4, expected)
 
 
 def test_case_57_nothing_to_build_is_not_everything_built(catalog: Path):

@@ -141,7 +141,9 @@ def test_a_looser_pod_security_level(tmp_path: Path):
     labels = "{name: gamma-system, labels: {pod-security.kubernetes.io/enforce: %s}}"
     path = "components/gamma/component.yaml"
     base = {path: replaced("{name: gamma-system}", labels % "baseline")}
-    assert risks(tmp_path, {path: replaced("baseline", "privileged")}, base) == [("privileged", "high", "")]
+    assert risks(tmp_path / "a", {path: replaced("baseline", "privileged")}, base) == [("privileged", "high", "")]
+    # The other way pods may be refused that ran until now.
+    assert risks(tmp_path / "b", {path: replaced("baseline", "restricted")}, base) == [("privileged", "medium", "")]
 
 
 def test_a_crd_that_nothing_brings_any_more(tmp_path: Path):
@@ -177,6 +179,26 @@ def test_a_second_copy_says_what_to_do_on_the_deployers_of_the_bundle(tmp_path: 
     (risk,) = (r for r in found.json()["bundles"][0]["risks"] if r["kind"] == "second-copy")
     assert [advice["deployer"] for advice in risk["advice"]] == ["flux"]
     assert "uninstalls the old release" in risk["advice"][0]["text"]
+
+
+@pytest.mark.parametrize(("keep", "stays"), [("true", True), ("false", False)])
+def test_what_uninstalling_does_is_told(tmp_path: Path, keep: str, stays: bool):
+    """Hooks at deletion, and CRDs in templates: kept ones stay and name the old release, others take their objects along."""
+    path = "components/gamma/component.yaml"
+    more = (
+        "  crds: [{name: cogs.example.org, kind: Cog, scope: Namespaced, from: templates, keep: %s}]\n"
+        "  hooks: [{event: pre-delete, name: sweep, effect: Deletes every Cog.}]\n"
+    )
+    base = {path: appended(more % keep)}
+    found = repository(tmp_path, base)
+    found.write({path: lambda text: text.replace("gamma-system", "elsewhere")})
+    (risk,) = (r for r in found.json()["bundles"][0]["risks"] if r["kind"] == "second-copy")
+    said = [advice["text"] for advice in risk["advice"] if "deployer" not in advice]
+    assert "uninstalling gamma runs its pre-delete hook, which deletes every Cog" in said
+    assert (
+        any("kubectl annotate crd cogs.example.org meta.helm.sh/release-namespace=elsewhere" in t for t in said)
+        is stays
+    )
 
 
 def test_a_renamed_component_is_one_component_and_a_second_copy(tmp_path: Path):

@@ -42,7 +42,8 @@ def of_removed(name: str, base: Snapshot, head: Snapshot, blame: Blame) -> Itera
         ("flux", "the Kustomization prunes its HelmRelease, which uninstalls the release"),
     ]
     if kept:
-        advice[0] = ("deploy.sh", f"{ids} carries CRDs and stays until `helm uninstall`; that deletes their objects")
+        advice[0] = ("deploy.sh", f"{ids} carries CRDs and stays until `helm uninstall`; {_fate_of_crds(base, name)}")
+    advice += _delete_hooks(releases)
     reason = f" (switched off: {head.disabled[name]})" if head.disabled.get(name) else ""
     waiting = sorted({e.dependant for e in base.edges if e.provider in {r.id for r in releases}} & _ids(head))
     text = f"is removed{reason}" + (f"; {', '.join(waiting)} waited for it" if waiting else "")
@@ -59,7 +60,7 @@ def of_component(
     at = {entry.change.path: entry.at for entry in fields}
     if old.namespace != new.namespace:
         text = f"moves from namespace {old.namespace} to {new.namespace}: this installs a second copy"
-        advice = _second_copy(name, base.releases_of(old.name), head, moved=True)
+        advice = (*_second_copy(name, base.releases_of(old.name), head, moved=True), *_handover(old, new, base))
         yield Risk("second-copy", "high", name, text, advice, at.get("namespace"))
     elif old.name != new.name:
         text = f"is the new name of {old.name}, and of its Helm releases: this installs a second copy"
@@ -149,9 +150,9 @@ def of_bundle(base: Snapshot, head: Snapshot, fields: Sequence[Entry], order: Se
         text = f"namespace {name} is no longer the bundle's; it stays in the cluster with all that others put there"
         yield Risk("namespace-removed", "medium", "", text, (("", f"`kubectl delete namespace {name}` when empty"),))
     for name in sorted(head.namespaces):
-        sentence = pod_security(base.namespaces.get(name), head.namespaces[name])
-        if sentence:
-            yield Risk("privileged", "high", "", f"namespace {name}: {sentence}")
+        found = pod_security(base.namespaces.get(name), head.namespaces[name])
+        if found:
+            yield Risk("privileged", found[0], "", f"namespace {name}: {found[1]}")
 
 
 def of_renamed(base: Snapshot, head: Snapshot) -> Iterator[Risk]:
@@ -272,7 +273,46 @@ def _second_copy(name: str, releases: Sequence[Any], head: Snapshot, *, moved: b
         if moved
         else f"the old HelmRelease is pruned and uninstalls {old}, while the new one installs"
     )
-    return _only((("deploy.sh", first), ("helmfile", first), ("argocd", argocd), ("flux", flux)), head)
+    advice = (("deploy.sh", first), ("helmfile", first), ("argocd", argocd), ("flux", flux), *_delete_hooks(releases))
+    return _only(advice, head)
+
+
+def _delete_hooks(releases: Sequence[Any]) -> list[tuple[str, str]]:
+    """What the charts' hooks do when the old releases are uninstalled, by whomever."""
+    return [
+        ("", f"uninstalling {release.id} runs its {hook['event']} hook, which {_lowered(hook['effect'])}")
+        for release in releases
+        for hook in release.facts.get("hooks", {}).values()
+        if "delete" in hook["event"]
+    ]
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
+
+
+def _kept_crds(base: Snapshot, name: str) -> tuple[list[str], list[str]]:
+    """Names of the CRDs among a chart's templates that stay when it is uninstalled, and of those that go."""
+    resolved = base.plan.recipe.components.get(name) if base.plan else None
+    crds = [crd for crd in resolved.component.crds if crd.source in ("templates", "manifests")] if resolved else []
+    return [c.name for c in crds if c.keep], [c.name for c in crds if not c.keep]
+
+
+def _fate_of_crds(base: Snapshot, name: str) -> str:
+    stay, go = _kept_crds(base, name)
+    if go or not stay:
+        return "that deletes the CRDs which are not marked to be kept, with every object of theirs"
+    return "its CRDs stay even then, with their objects"
+
+
+def _handover(old: ComponentView, new: ComponentView, base: Snapshot) -> Advice:
+    """CRDs that outlive a release still name it: Helm refuses to install them as part of another one."""
+    stay, _ = _kept_crds(base, old.name)
+    if not stay:
+        return ()
+    names = " ".join(stay[:3]) + (" ..." if len(stay) > 3 else "")
+    command = f"`kubectl annotate crd {names} meta.helm.sh/release-namespace={new.namespace} --overwrite`"
+    return (("", f"{len(stay)} CRDs stay and name the old release; before the new one is installed: {command}"),)
 
 
 def _only(advice: Iterable[tuple[str, str]], snapshot: Snapshot) -> Advice:

@@ -263,14 +263,17 @@ def _is_version(words: Sequence[str], last: str) -> bool:
     return last == "version" and len(words) > 1
 
 
-def pod_security(old: Mapping[str, str] | None, new: Mapping[str, str]) -> str | None:
-    """The sentence for a namespace whose Pod Security level is loosened, or None."""
+def pod_security(old: Mapping[str, str] | None, new: Mapping[str, str]) -> tuple[Severity, str] | None:
+    """(severity, sentence) for a namespace whose Pod Security level is loosened or tightened, or None."""
     levels = {"restricted": 0, "baseline": 1, "privileged": 2}
     key = "pod-security.kubernetes.io/enforce"
-    # A namespace without the label is as the cluster's default says, which is `privileged` unless it was changed.
     before, after = (old or {}).get(key), new.get(key)
-    if old is None or before == after or after is None:
+    if old is None or before == after:
         return None
-    if levels.get(after, 0) > levels.get(before or "baseline", 1):
-        return f"Pod Security is loosened from {before or 'the default of the cluster'} to {after}"
+    words = [level or "the default of the cluster" for level in (before, after)]
+    # Without the label it is as the cluster says: `privileged` unless that was changed, and then mostly `baseline`.
+    if after is not None and levels.get(after, 0) > levels.get(before or "baseline", 1):
+        return "high", f"Pod Security is loosened from {words[0]} to {words[1]}"
+    if before is not None and levels.get(before, 0) > levels.get(after or "baseline", 1):
+        return "medium", f"Pod Security is tightened from {words[0]} to {words[1]}: pods that need more are refused"
     return None
