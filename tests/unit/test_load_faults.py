@@ -167,11 +167,15 @@ def test_case_24_a_template_that_is_listed_as_static(tmp_path: Path) -> None:
             "[BC1102] spec.manifests.pre[0].when must be a mapping, not a list",
         ),
         (
-            "chart: {repository: r, name: nn, version: '1'}\nmanifests: {main: [component.yaml]}",
+            "chart: {repository: oci://r/r, name: nn, version: '1'}\nmanifests: {main: [component.yaml]}",
             "7:15 [BC1102] `main` manifests stand instead of a chart",
         ),
-        ("chart: {repository: r, name: nn, version: v}", "[BC1102] spec.chart.version: `v` is not valid"),
-        ("chart: {repository: r, name: nn, version: ' 1 '}", "[BC1102] spec.chart.version: ` 1 ` is not valid"),
+        (
+            "chart: {repository: charts, name: nn, version: '1.0.0'}",
+            "[BC1102] spec.chart.repository: `charts` is not valid",
+        ),
+        ("chart: {repository: oci://r/r, name: nn, version: v}", "[BC1102] spec.chart.version: `v` is not valid"),
+        ("chart: {repository: oci://r/r, name: nn, version: ' 1 '}", "[BC1102] spec.chart.version: ` 1 ` is not valid"),
         ("aliases: [a b]", "6:13 [BC1202] spec.aliases[0]: `a b` is not valid"),
         ("aliases: [a, a]", "6:12 [BC1102] spec.aliases: an item stands twice"),
         ("aliases: [BETA]", "6:13 [BC1203] the alias `BETA` is taken by beta"),
