@@ -154,6 +154,23 @@ class Cluster:
             )
         return {name: status for name, (_, status) in sorted(newest.items())}
 
+    def hold(self, workload: str) -> None:
+        """Its pods start anew and do not become ready, so that an upgrade waits, until `faults.unready` is emptied."""
+        self.simulator.faults.unready = {*self.simulator.faults.unready, workload}
+        pods = self.api.list("/api/v1/pods", labelSelector=f"app={workload}")
+        assert pods, f"no pod of {workload}"
+        for pod in pods:
+            self.api.delete(
+                f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}", grace=0
+            )
+
+    def pending(self) -> set[tuple[str, int]]:
+        """Releases that Helm is at, or was killed at, with the revision that is pending."""
+        states = "pending-install,pending-upgrade,pending-rollback"
+        found = self.api.list("/api/v1/secrets", labelSelector=f"owner=helm,status in ({states})")
+        labels = [secret["metadata"]["labels"] for secret in found]
+        return {(of["name"], int(of["version"])) for of in labels}
+
     def all_deployed(self) -> bool:
         """Whether every release of the bundle is deployed."""
         have = self.statuses()

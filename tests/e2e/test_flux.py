@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,10 @@ POOLS = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 DOMAINS = "/apis/resource.nvidia.com/v1beta1/namespaces/default/computedomains"
 GATE = "gate-sriov-ib-networks"
+SMALLER = (
+    ("network-operator", ("nicClusterPolicy", "version"), "network-operator-v26.7.0-1"),
+    ("sriov-ib-networks", ("ipam", "perNodeBlockSize"), 40),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -117,11 +122,7 @@ def test_update(nvke: Flux) -> None:
     time.sleep(1)  # it may be at it right now
     made.api.merge(f"{POLICY}/status", {"status": {"state": "notReady"}})
     made.mark()
-    changes = (
-        ("network-operator", ("nicClusterPolicy", "version"), "network-operator-v26.7.0-1"),
-        ("sriov-ib-networks", ("ipam", "perNodeBlockSize"), 40),
-    )
-    head = _commit(nvke, Flags(set=changes), "A newer provider, smaller blocks")
+    head = _commit(nvke, Flags(set=SMALLER), "A newer provider, smaller blocks")
     wait_for(lambda: is_ready(nvke.kustomization("network-operator-post") or {}, head), 120, lambda: nvke.pending(head))
     assert "network-operator-v26.7.0-1" in str(made.api.get(POLICY))
     for _ in range(40):  # two looks of a gate, one of a dependant
@@ -140,10 +141,23 @@ def test_update(nvke: Flux) -> None:
     assert "" < (witness.held(policy) or "") < (witness.first_write(release) or "")
 
 
+def test_left(nvke: Flux) -> None:
+    """A component leaves the bundle: its release and nodes go with the commit, nothing else is touched."""
+    made = nvke.made
+    made.mark()
+    head = _commit(nvke, Flags(set=SMALLER), "Without nvsentinel", disable=(("nvsentinel", "not wanted here"),))
+    wait_for(lambda: nvke.kustomization("nvsentinel") is None, 120, lambda: nvke.pending(head))
+    wait_for(lambda: "nvsentinel" not in made.statuses(), 60, made.statuses)
+    wait_for(lambda: is_ready(nvke.kustomization("root") or {}, head), 60, lambda: nvke.pending(head))
+    assert nvke.kustomization("gate-nvsentinel") is None
+    assert _records(nvke) == {"nvsentinel"}
+
+
 def test_killed(nvke: Flux) -> None:
     """SIGKILL to each controller in the middle of an upgrade: started again, they bring the bundle to its end."""
     made = nvke.made
     made.mark()
+    made.hold("kube-prometheus-operator")
     head = _commit(nvke, Flags(set=(("kube-prometheus-stack", ("commonLabels",), {"team": "x"}),)), "Back, and a label")
     deadline = time.monotonic() + 180
     while not made.api.list("/api/v1/secrets", labelSelector="owner=helm,status=pending-upgrade"):
@@ -151,6 +165,7 @@ def test_killed(nvke: Flux) -> None:
     for name in (HELM, KUSTOMIZE, SOURCE):
         nvke.end(name)
     assert "pending-upgrade" in made.statuses().values(), made.statuses()
+    made.simulator.faults.unready = set()
     for name in (SOURCE, KUSTOMIZE, HELM):
         nvke.run(name)
     nvke.converge(head, seconds=SECONDS)
@@ -253,10 +268,11 @@ def test_gke_purge(gke: Flux) -> None:
     assert made.statuses() == {}
 
 
-def _commit(running: Flux, flags: Flags, message: str) -> str:
-    """Another state of the bundle, committed; the commit."""
+def _commit(running: Flux, flags: Flags, message: str, **changes: Any) -> str:
+    """Another state of the bundle, committed: with flags, and with changes of its entry; the commit."""
     catalog = read_catalog(ROOT)
-    bundle: Compiled = compile_bundle(catalog, catalog.workspace.bundles[running.made.bundle.plan.bundle], flags)
+    entry = replace(catalog.workspace.bundles[running.made.bundle.plan.bundle], **changes)
+    bundle: Compiled = compile_bundle(catalog, entry, flags)
     write_bundle(bundle, running.made.path)
     return running.commit(message)
 
