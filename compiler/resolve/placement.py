@@ -3,12 +3,14 @@
 A setting is a layer of its own between the profile and what a bundle sets, so that an explicit value wins. Selectors
 replace what was there: they say where pods go, and labels of two sources together may match no node at all.
 Tolerations are added to those that the recipe gives the component: it runs nowhere without them (the taint of arm64
-nodes, one that it removes itself), and one toleration more never keeps a pod away.
+nodes, one that it removes itself), and one toleration more never keeps a pod away. The gate of workloads is a taint, so
+that it is also tolerated by whatever has to run on a node for the gate to be lifted there.
 """
 
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +36,7 @@ class _Setting:
     value: Any
     scope: str  # system | accelerated | workload | storage
     key: str  # nodeSelector | tolerations | taints | nodeCount | class | sharedClass
+    follows: bool = False  # it goes with the setting before it, and may find no reader
 
 
 def apply(
@@ -58,11 +61,11 @@ def apply(
         for draft in enabled:
             for path, value in _targets(draft.component, setting, facts):
                 reached = True
-                layer = Layer(dotted(setting.path), _tree(draft, path, value), origin)
+                layer = Layer(dotted(setting.path), _tree(draft, path, value, setting), origin)
                 if choice is not None:
                     profiles.guard(choice, draft.name, layer, collector)
                 draft.layers.append(layer)
-        if not reached:
+        if not reached and not setting.follows:
             _report_unread(setting, origin, enabled, collector)
 
 
@@ -94,7 +97,9 @@ def _settings(placement: PlacementSettings, storage: StorageSettings) -> Iterato
         path = ("placement", "workload", "selector")
         yield _Setting(path, placement.workload_selector, "workload", "nodeSelector")
     if placement.workload_gate is not None:
-        yield _Setting(("placement", "workload", "gate"), placement.workload_gate, "workload", "taints")
+        path, gate = ("placement", "workload", "gate"), placement.workload_gate
+        yield _Setting(path, gate, "workload", "taints")
+        yield _Setting(path, [toleration(gate)], "workload", "tolerations", follows=True)
     if placement.nodes is not None:
         yield _Setting(("placement", "nodes"), placement.nodes, "", "nodeCount")
     for key, name in (("class", storage.storage_class), ("sharedClass", storage.shared_class)):
@@ -125,7 +130,27 @@ def taint(value: Mapping[str, str]) -> str:
     return f"{value['key']}{'=' + value['value'] if value.get('value') else ''}:{value['effect']}"
 
 
-def _tree(draft: Draft, path: Path, value: Any) -> dict[str, Any]:
+def toleration(gate: Mapping[str, str]) -> dict[str, str]:
+    """The toleration {key, operator, value?, effect} of a taint {key, value?, effect}, and of no other one."""
+    said = {"operator": "Equal", "value": gate["value"]} if gate.get("value") else {"operator": "Exists"}
+    return {"key": gate["key"], **said, "effect": gate["effect"]}
+
+
+def _tolerated(before: Sequence[Any], item: Any) -> bool:
+    # Whether pods that have the tolerations `before` tolerate whatever `item` does.
+    return item in before or any(_covers(other, item) for other in before if isinstance(other, dict))
+
+
+def _covers(wide: Mapping[str, Any], narrow: Any) -> bool:
+    # Kubernetes: no key with Exists is every taint, no effect is every effect; seconds end a toleration.
+    if not isinstance(narrow, Mapping) or wide.get("operator") != "Exists":
+        return False
+    if "tolerationSeconds" in wide or "tolerationSeconds" in narrow:
+        return False
+    return wide.get("key") in (None, "", narrow.get("key")) and wide.get("effect") in (None, "", narrow.get("effect"))
+
+
+def _tree(draft: Draft, path: Path, value: Any, setting: _Setting) -> dict[str, Any]:
     # A copy for each path: nothing may be shared between two places of the output.
     node: Any = copy.deepcopy(dict(value) if isinstance(value, Mapping) else value)
     if isinstance(node, (dict, list)):
@@ -133,7 +158,9 @@ def _tree(draft: Draft, path: Path, value: Any) -> dict[str, Any]:
         if isinstance(node, dict) and isinstance(before, dict):
             node = {**{key: None for key in before if key not in node and before[key] is not None}, **node}
         elif isinstance(node, list) and isinstance(before, list):
-            node = [*copy.deepcopy(before), *(item for item in node if item not in before)]
+            # What somebody asks for is written wherever it is not; what only follows, where it is needed.
+            there = _tolerated if setting.follows else operator.contains
+            node = [*copy.deepcopy(before), *(item for item in node if not there(before, item))]
     for step in reversed(path):
         node = {str(step): node}
     tree: dict[str, Any] = node

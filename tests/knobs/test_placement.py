@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from compiler.cli.knobs import Knobs, shown
+from compiler.load import load
 from compiler.model import Flags, Recipe
 from compiler.paths import lookup
 from compiler.plan import plan
 from compiler.resolve import entry_for, resolve, strvals
 from compiler.source import parse_path
 from compiler.yamlio import dump
+from tests.conftest import ROOT
 from tests.support.scratch import bundlec, write_catalog
 from tests.support.workspaces import catalog, findings, pointed, recipe, the_finding
 
@@ -90,6 +92,73 @@ def test_the_flags_say_the_same(tmp_path: Path) -> None:
 
     (one,) = json.loads(ran.out)["spec"]["components"]
     assert one["values"] == EVERYWHERE
+
+
+GATED = """
+scheduling:
+  workload: {taints: [{path: env.taint, form: string}], tolerations: [lifts.tolerations, everywhere.tolerations]}
+"""
+LISTED = "lifts: {tolerations: [{key: old, operator: Exists}]}\neverywhere: {tolerations: [{operator: Exists}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("gate", "expected"),
+    [
+        ("example.com=init:NoSchedule", {"operator": "Equal", "value": "init", "effect": "NoSchedule"}),
+        ("example.com:NoExecute", {"operator": "Exists", "effect": "NoExecute"}),
+    ],
+)
+def test_what_lifts_the_gate_tolerates_it(tmp_path: Path, gate: str, expected: dict[str, str]) -> None:
+    """Added to what it tolerates already, and nowhere a second time."""
+    catalog(tmp_path, {**FILES, "components/one": GATED, "components/one/values.yaml": LISTED})
+    ran = bundlec("resolve", "eks", "--format", "json", "--workload-gate", gate, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    (one,) = json.loads(ran.out)["spec"]["components"]
+    assert one["values"] == {
+        "env": {"taint": gate},
+        "lifts": {"tolerations": [{"key": "old", "operator": "Exists"}, {"key": "example.com", **expected}]},
+        "everywhere": {"tolerations": [{"operator": "Exists"}]},
+    }
+
+
+def test_tolerating_a_gate_is_not_reading_it(tmp_path: Path) -> None:
+    """Without an operator that takes the taint the setting has no effect."""
+    files = {**FILES, "components/one": "scheduling: {workload: {tolerations: [tolerations]}}"}
+    gate = "placement: {workload: {gate: {key: k, effect: NoSchedule}}}"
+    found = the_finding(catalog(tmp_path, {**files, "bundlec.yaml": gate}), "eks", "BC2006")
+    assert pointed(tmp_path, found.span).startswith("bundlec.yaml: gate:")
+
+
+@pytest.mark.parametrize("bundle", ["gb200-nvke-ubuntu-training", "h100-eks-ubuntu-training-kubeflow"])
+def test_the_operator_and_nfd_reach_gated_nodes(bundle: str) -> None:
+    """A node that carries a gate of one's own gets its labels and its packages, else the gate is never lifted."""
+    sections = {"placement": {"workload": {"gate": {"key": "example.com", "value": "init", "effect": "NoSchedule"}}}}
+    shipped = load(ROOT)
+    found = resolve(shipped, entry_for(shipped, bundle), Flags(settings=(("--workload-gate", sections),)))
+    tolerating = {"key": "example.com", "operator": "Equal", "value": "init", "effect": "NoSchedule"}
+    for name, path in [("nodewright-operator", "controllerManager"), ("nfd", "master"), ("nfd", "worker")]:
+        said = lookup(found.components[name].values, parse_path(f"{path}.tolerations"))
+        assert tolerating in said or {"operator": "Exists"} in said, (name, path)
+
+
+@pytest.mark.parametrize(
+    ("before", "added"),
+    [
+        ("{operator: Exists}", False),
+        ("{key: a, operator: Exists}", False),
+        ("{operator: Exists, effect: NoExecute}", False),
+        ("{key: a, operator: Equal, value: b, effect: NoExecute}", False),
+        ("{key: a, operator: Exists, effect: NoSchedule}", True),
+        ("{key: b, operator: Exists}", True),
+        ("{key: a, operator: Equal, value: other}", True),
+        ("{operator: Exists, effect: NoExecute, tolerationSeconds: 9}", True),
+    ],
+)
+def test_the_gate_is_tolerated_once(tmp_path: Path, before: str, added: bool) -> None:
+    """What tolerates it already stays as it is."""
+    files = {"components/one": GATED, "components/one/values.yaml": f"lifts: {{tolerations: [{before}]}}\n"}
+    found = values(tmp_path, "placement: {workload: {gate: {key: a, value: b, effect: NoExecute}}}", **files)
+    assert len(found["lifts"]["tolerations"]) == (2 if added else 1)
 
 
 def test_case_8_no_path_shares_its_value_with_another(tmp_path: Path) -> None:
