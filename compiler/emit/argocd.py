@@ -71,8 +71,8 @@ def _check_names(site: Site, jobs: list[tuple[str, str]]) -> None:
         (site.name(argocd_apps.ROOT), "the root Application"),
         (site.name(argocd_apps.NAMESPACES), "the Application of the namespaces"),
     ]
-    names.unique(applications)
-    names.unique(jobs)
+    names.unique(site.plan, applications)
+    names.unique(site.plan, jobs)
 
 
 def _yaml(data: Any) -> bytes:

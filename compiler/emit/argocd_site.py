@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
-from compiler.model import ArgoSettings, ComponentPlan, GitSettings, Plan, Release
+from compiler.model import ArgoSettings, Chart, ComponentPlan, GitSettings, Plan, Release
 from compiler.records import dataclass
 from compiler.versions import parse_version
 
@@ -83,26 +83,38 @@ def site_of(plan: Plan) -> Site:
     Raises `UserError` with every setting that Argo CD needs (BC4002) or cannot honour (BC4003).
     """
     found = Collector()
-    settings, git = plan.settings.argocd, plan.settings.git
+    settings, git, at = plan.settings.argocd, plan.settings.git, plan.settings.at
     base = ""
     if git is None:
-        found.error("BC4002", "argocd reads the bundle from Git: no repository is set", fix="set `git` in bundlec.yaml")
+        found.error(
+            "BC4002",
+            "argocd reads the bundle from Git: no repository is set",
+            at("deployers"),
+            fix="set `git` in bundlec.yaml",
+        )
     else:
         base = posixpath.normpath(git.path or ".").lstrip("/")
         base = "" if base == "." else base
         if base.split("/")[0] == "..":
-            found.error("BC4002", f"`git.path` leads out of the repository: {git.path}", fix="name a folder inside it")
+            found.error(
+                "BC4002",
+                f"`git.path` leads out of the repository: {git.path}",
+                at("git.path"),
+                fix="name a folder inside it",
+            )
     version = parse_version(settings.min_version)
     if version is None or version < FLOOR:
         found.error(
             "BC4003",
             f"`argocd.minVersion: {settings.min_version}`: the emitted objects use what came with Argo CD 3.1",
+            at("argocd.minVersion"),
             fix='set `argocd.minVersion: "3.1"` or newer',
         )
     if settings.server and settings.cluster_name and settings.server != _IN_CLUSTER:
         found.error(
             "BC4003",
             "`argocd.destination` has a server and a name; Argo CD takes one of them",
+            at("argocd.destination"),
             fix="remove one of them",
         )
     for release in plan.releases:
@@ -111,8 +123,16 @@ def site_of(plan: Plan) -> Site:
             found.error(
                 "BC4003",
                 f"{release.id}: Argo CD takes plain HTTP for {chart.repository} from its own repository settings alone",
+                at(_mirror(plan, chart)),
                 fix="serve the mirror over HTTPS, or leave argocd out of `deployers`",
             )
     found.raise_if_failed()
     assert git is not None
     return Site(plan, git, base, {release.id: release for release in plan.releases})
+
+
+def _mirror(plan: Plan, chart: Chart) -> str:
+    """The setting that made a chart come over plain HTTP."""
+    address = f"{chart.repository}/{chart.name}"
+    fitting = [(len(m.target), i) for i, m in enumerate(plan.settings.mirrors) if address.startswith(m.target)]
+    return f"mirrors[{max(fitting)[1]}].plainHTTP" if fitting else "mirrors"

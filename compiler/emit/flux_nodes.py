@@ -176,7 +176,7 @@ def release(site: Site, item: Release, depends: list[str]) -> dict[str, Any]:
 
 def check_names(site: Site, whats: Iterator[tuple[str, str]]) -> None:
     """Check that no two nodes would share a name or a file. Raises `UserError` BC4001."""
-    names.unique((site.name(what), meaning) for what, meaning in whats)
+    names.unique(site.plan, ((site.name(what), meaning) for what, meaning in whats))
 
 
 def _kustomization(

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
-from compiler.model import FluxSettings, GitSettings, Plan
+from compiler.model import FluxSettings, GitSettings, Plan, Settings
 from compiler.records import dataclass
 from compiler.versions import parse_version
 
@@ -88,33 +88,46 @@ class Site:
 def site_of(plan: Plan) -> Site:
     """The site of a plan. Raises `UserError` with every setting that Flux needs (BC4002) or cannot honour (BC4003)."""
     found = Collector()
-    settings, git = plan.settings.flux, plan.settings.git
+    settings, git, at = plan.settings.flux, plan.settings.git, plan.settings.at
     base = ""
     if git is None:
-        found.error("BC4002", "flux reads the bundle from Git: no repository is set", fix="set `git` in bundlec.yaml")
+        found.error(
+            "BC4002",
+            "flux reads the bundle from Git: no repository is set",
+            at("deployers"),
+            fix="set `git` in bundlec.yaml",
+        )
     else:
         base = posixpath.normpath(git.path or ".").lstrip("/").removeprefix("./")
         base = "" if base == "." else base
         if base.split("/")[0] == "..":
-            found.error("BC4002", f"`git.path` leads out of the repository: {git.path}", fix="name a folder inside it")
+            found.error(
+                "BC4002",
+                f"`git.path` leads out of the repository: {git.path}",
+                at("git.path"),
+                fix="name a folder inside it",
+            )
         if settings.source_kind == "GitRepository" and not settings.source_existing:
-            _check_git(git, settings, found)
+            _check_git(git, plan.settings, found)
     if settings.source_kind not in {"GitRepository", "Bucket"}:
         found.error(
             "BC4003",
             f"`flux.source.kind: {settings.source_kind}`: charts of ours can be read from a GitRepository or a Bucket",
+            at("flux.source.kind"),
             fix="set `flux.source.kind: GitRepository`",
         )
     elif settings.source_kind == "Bucket" and not settings.source_existing:
         found.error(
             "BC4002",
             "`flux.source.kind: Bucket` needs a Bucket that exists: its endpoint and credentials are not settings here",
+            at("flux.source.kind"),
             fix="create it beside Flux and set `flux.source.name` and `flux.source.existing: true`",
         )
     if settings.source_existing and settings.source_secret:
         found.error(
             "BC4003",
             "`flux.source.secretRef`: the source exists already and brings its own credentials",
+            at("flux.source.secretRef"),
             fix="take out `secretRef` or `existing`",
         )
     version = parse_version(settings.min_version)
@@ -122,6 +135,7 @@ def site_of(plan: Plan) -> Site:
         found.error(
             "BC4003",
             f"`flux.minVersion: {settings.min_version}`: the emitted objects use fields of Flux 2.8",
+            at("flux.minVersion"),
             fix='set `flux.minVersion: "2.8"` or newer',
         )
     found.raise_if_failed()
@@ -143,15 +157,16 @@ def git_reference(revision: str) -> dict[str, str]:
     return {"tag": revision} if _TAG.fullmatch(revision) else {"branch": revision}
 
 
-def _check_git(git: GitSettings, settings: FluxSettings, found: Collector) -> None:
-    url = git_url(git.url)
+def _check_git(git: GitSettings, settings: Settings, found: Collector) -> None:
+    url, at = git_url(git.url), settings.at("git.url")
     if not url.startswith(("https://", "http://", "ssh://")):
         found.error(
-            "BC4003", f"`git.url: {git.url}`: Flux reads https://, http:// and ssh://", fix="use one of these forms"
+            "BC4003", f"`git.url: {git.url}`: Flux reads https://, http:// and ssh://", at, fix="use one of these forms"
         )
-    elif url.startswith("ssh://") and not settings.source_secret:
+    elif url.startswith("ssh://") and not settings.flux.source_secret:
         found.error(
             "BC4002",
             f"`git.url: {git.url}`: Flux needs a Secret with the key to read over ssh",
+            at,
             fix="set `flux.source.secretRef` to its name, or use the https:// form",
         )

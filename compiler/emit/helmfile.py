@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from compiler.emit import gatelib, payload
+from compiler.emit import gatelib, names, payload
 from compiler.errors import Collector
 from compiler.model import Chart, Check, Files, GateCheck, Install, Plan, Release, Wiring
 from compiler.yamlio import dump, load
@@ -49,7 +49,7 @@ def emit(plan: Plan) -> Files:
         {**_release(plan, release, namespaces), **_hooked(release, owned)} for release in plan.releases
     ]
     for release, item in zip(plan.releases, document["releases"], strict=True):
-        _check_braces(release, item, found)
+        _check_braces(plan, release, item, found)
     gates = dict(gatelib.emit(plan))
     found.raise_if_failed()
     return {**gates, FILE: dump(document).encode()}
@@ -110,11 +110,12 @@ def _defaults(plan: Plan, found: Collector) -> dict[str, Any]:
     }
     extra = plan.settings.helm_extra_args
     if extra:
-        for argument in extra:
+        for index, argument in enumerate(extra):
             if re.search(r"\s", argument):
                 found.error(
                     "BC4003",
                     f"helmfile splits arguments of Helm at blanks, it cannot pass on `{argument}`",
+                    plan.settings.at(f"helm.extraArgs[{index}]"),
                     fix="write `helm.extraArgs` without blanks, or leave helmfile out of `deployers`",
                 )
         defaults["syncArgs"] = list(extra)
@@ -189,7 +190,7 @@ def _gates_of(item: dict[str, Any], event: str = "presync", *options: str) -> It
             yield arguments[-1]
 
 
-def _check_braces(release: Release, item: dict[str, Any], found: Collector) -> None:
+def _check_braces(plan: Plan, release: Release, item: dict[str, Any], found: Collector) -> None:
     """Helmfile renders these fields as Go templates, though the file itself is none."""
     fields = [item["name"], item["namespace"], item["chart"], item.get("version", ""), *item["labels"].values()]
     fields += [*item.get("needs", ()), *item.get("values", ())]
@@ -198,6 +199,7 @@ def _check_braces(release: Release, item: dict[str, Any], found: Collector) -> N
             found.error(
                 "BC4004",
                 f"`{release.id}`: helmfile would take `{text}` for a template",
+                names.origin_of(plan, release.component),
                 fix="write it without `{{`, or leave helmfile out of `deployers`",
             )
 

@@ -36,7 +36,7 @@ def gates_namespace(plan: Plan) -> str:
     return derived(plan, "gates")
 
 
-def unique(names: Iterable[tuple[str, str]]) -> None:
+def unique(plan: Plan, names: Iterable[tuple[str, str]]) -> None:
     """Check that no two things share a name. `names` are (name, what it names) pairs of one kind and namespace.
 
     Raises `UserError` (BC4001) that lists every clash, for example of the gate of `x` with a component `gate-x`.
@@ -50,6 +50,7 @@ def unique(names: Iterable[tuple[str, str]]) -> None:
             found.error(
                 "BC4001",
                 f"{' and '.join(sorted(whats))} would both be named `{name}`",
+                origin_of(plan, name),
                 fix="rename one of the components",
             )
     found.raise_if_failed()
@@ -66,7 +67,7 @@ def check(plan: Plan) -> None:
             found.error(
                 "BC4001",
                 f"the Helm release `{release.id}` has {len(release.id)} characters, {RELEASE_LIMIT} are allowed",
-                _origin(plan, release.component),
+                origin_of(plan, release.component),
                 fix=f"shorten the component's name by {len(release.id) - RELEASE_LIMIT}",
             )
     for namespace in plan.namespaces:
@@ -74,13 +75,14 @@ def check(plan: Plan) -> None:
             found.error(
                 "BC4001",
                 f"the namespace `{namespace.name}` has {len(namespace.name)} characters, {LABEL_LIMIT} are allowed",
-                _origin(plan, namespace.components[0] if namespace.components else ""),
+                origin_of(plan, namespace.components[0] if namespace.components else ""),
                 fix=f"shorten it by {len(namespace.name) - LABEL_LIMIT}",
             )
     if len(plan.bundle) > LABEL_LIMIT:
         found.error(
             "BC4001",
             f"the bundle's name `{plan.bundle}` has {len(plan.bundle)} characters, {LABEL_LIMIT} are allowed",
+            plan.settings.at("name"),
             fix="give the bundle a shorter name in bundlec.yaml",
         )
     times = Counter(r.id for r in plan.releases)
@@ -89,7 +91,7 @@ def check(plan: Plan) -> None:
         found.error(
             "BC4001",
             f"{' and '.join(owners)} would both make the release `{release_id}`",
-            _origin(plan, owners[0]),
+            origin_of(plan, owners[0]),
             fix="rename one of the components",
         )
     found.raise_if_failed()
@@ -100,14 +102,15 @@ def _too_long(plan: Plan, full: str, name: str, limit: int, code: str) -> Diagno
     prefix = plan.settings.prefix
     room = limit - len(name) - 1
     if room < 1:
-        origin = _origin(plan, name)
+        origin = origin_of(plan, name)
         fix = f"no prefix is short enough: rename `{name}`"
         return Diagnostic(code, message, origin.span() if origin is not None else None, fix)
     # Room for every name, so that the proposal does not end at the next one.
     room = min(room, max(1, limit - max(map(len, _parts(plan))) - 1))
     shorter = prefix[:room].rstrip("-.")
     fix = f"set `prefix: {shorter}` (at most {room} characters) for the bundle `{plan.bundle}` in bundlec.yaml"
-    return Diagnostic(code, message, None, fix)
+    said = plan.settings.at("prefix")
+    return Diagnostic(code, message, said.span() if said is not None else None, fix)
 
 
 def _parts(plan: Plan) -> Iterator[str]:
@@ -121,8 +124,8 @@ def _parts(plan: Plan) -> Iterator[str]:
             yield f"teardown-{release.component}"
 
 
-def _origin(plan: Plan, name: str) -> Origin | None:
-    # The component whose name it is, or whose release id it is (`gate-x-post` -> `x`): its file is where to look first.
+def origin_of(plan: Plan, name: str) -> Origin | None:
+    """The component whose name it is, or whose release id (`gate-x-post` -> `x`): its file is where to look first."""
     for component in sorted(plan.recipe.components, key=len, reverse=True):
         if component == name or name.endswith((component, f"{component}-pre", f"{component}-post")):
             return plan.recipe.components[component].component.origin

@@ -63,6 +63,7 @@ def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Coll
         mirrors=mirrors.read(merged.tree.get("mirrors", ()), merged.origin, collector),
         placement=_placement(merged.section("placement")),
         storage=_storage(merged.section("storage")),
+        written=merged.said,
         **_given(
             {
                 "helm_min_version": (merged.section("helm"), "minVersion", str),
@@ -89,6 +90,7 @@ class Written:
             for layer in said[:-1]:
                 layers[layers.index(layer)] = Layer(layer.name, _without(layer.data, path), layer.origin)
         self.layers = tuple(layers)
+        self._entry = entry
         self.tree = merge(self.layers).tree
 
     def section(self, name: str) -> Mapping[str, Any]:
@@ -99,6 +101,19 @@ class Written:
     def origin(self, path: Path) -> Origin:
         """Who wrote the node at `path` last."""
         return LayerTrace(self.layers)[path][-1].origin
+
+    def said(self, path: Path) -> Origin | None:
+        """Who wrote the node at `path` last, or what it lies in if that is no map; None when nobody did."""
+        if path in (("name",), ("prefix",)):
+            key = "prefix" if path == ("prefix",) and self._entry.prefix else "name"
+            return self._entry.origin.down(key)
+        for end in range(len(path), 0, -1):
+            node = lookup(self.tree, path[:end])
+            if node is not MISSING and (end == len(path) or not isinstance(node, dict)):
+                trace = LayerTrace(self.layers)
+                known = next(path[:n] for n in range(end, 0, -1) if path[:n] in trace)
+                return trace[known][-1].origin.down(*path[len(known) :])
+        return None
 
 
 def _without(data: Mapping[str, Any], path: Path) -> dict[str, Any]:

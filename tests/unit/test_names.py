@@ -49,9 +49,11 @@ def test_error_says_when_no_prefix_helps():
 
 
 def test_two_things_of_one_name():
-    names.unique([("a", "component a"), ("b", "component b"), ("a", "component a")])
+    names.unique(small_plan(), [("a", "component a"), ("b", "component b"), ("a", "component a")])
     with pytest.raises(UserError) as caught:
-        names.unique([("x-gate-a", "gate of a"), ("x-b", "component b"), ("x-gate-a", "component gate-a")])
+        names.unique(
+            small_plan(), [("x-gate-a", "gate of a"), ("x-b", "component b"), ("x-gate-a", "component gate-a")]
+        )
     assert [d.message for d in caught.value.diagnostics] == [
         "component gate-a and gate of a would both be named `x-gate-a`"
     ]

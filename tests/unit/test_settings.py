@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler.errors import UserError
 from compiler.model import (
     ArgoSettings,
     Flags,
@@ -14,6 +15,7 @@ from compiler.model import (
     GitSettings,
     Settings,
 )
+from compiler.pipeline import compile_bundle
 from compiler.resolve import entry_for, resolve
 from tests.support.workspaces import catalog, pointed, the_finding
 
@@ -130,6 +132,45 @@ def test_settings_that_cannot_be_honoured(tmp_path: Path, setting: str, code: st
     one = the_finding(found, "b", code)
     assert pointed(tmp_path, one.span).startswith(f"bundlec.yaml: {at}")
     assert one.fix
+
+
+TWO_MIRRORS = """mirrors:
+  - {from: registry.k8s.io, to: oci://m}
+  - {from: 'https://charts.example.com', plainHTTP: true, to: 'http://m'}
+"""
+GIT = "git: {url: 'https://git.example.com/x.git', revision: main}\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "at"),
+    [
+        (f"{GIT}flux: {{source: {{kind: Bucket}}}}", "BC4002", "Bucket"),
+        (f"{GIT}flux: {{source: {{existing: true, secretRef: s}}}}", "BC4003", "s}}"),
+        ("git: {url: 'git@git.example.com:x.git', revision: main}", "BC4002", "'git@"),
+        ("git: {url: '/srv/git', revision: main}", "BC4003", "'/srv"),
+        (
+            f"{GIT}{TWO_MIRRORS}",
+            "BC4003",
+            "true, to: 'http://m'",
+        ),
+        (f"{GIT}deployers: [helmfile]\nhelm: {{extraArgs: [--debug, --set a=b]}}", "BC4003", "--set a=b"),
+        ("deployers: [flux]", "BC4002", "[flux]"),
+        (f"{GIT}bundles: [{{name: b, recipe: eks, prefix: {'p' * 60}}}]", "BC4001", "p" * 60),
+    ],
+)
+def test_what_a_deployer_cannot_honour_names_the_line_that_asks_for_it(
+    tmp_path: Path, setting: str, code: str, at: str
+) -> None:
+    """Also what is only found while its files are made."""
+    bundles = "" if "bundles:" in setting else "bundles: [{name: b, recipe: eks}]\n"
+    files = {**OVERLAYS, "components/one": "", "bundlec.yaml": f"{bundles}{setting}"}
+    files["overlays/eks.yaml"] = "{base: base, criteria: {service: eks}, componentRefs: [{name: one}]}"
+    found = catalog(tmp_path, files)
+    with pytest.raises(UserError) as caught:
+        compile_bundle(found, found.workspace.bundles["b"], Flags())
+    for one in caught.value.diagnostics:
+        assert one.code == code
+        assert pointed(tmp_path, one.span).startswith(f"bundlec.yaml: {at}"), one
 
 
 @pytest.mark.parametrize(
