@@ -21,6 +21,7 @@ _WORDS: Mapping[str, Collection[str]] = {
     "intent": ("inference", "training"),
     "platform": ("dynamo", "kubeflow", "kueue", "nim", "runai", "slurm"),
 }
+_SHOWN = 8  # names in a message
 _HEAD = "apiVersion: bundlec.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n"
 
 
@@ -60,10 +61,10 @@ def overlay(
 
     Criteria that are not given are read from the name (`gb200-gke-cos-inference`) by the values that the catalog's
     overlays have and the field knows. Without `base` it builds on the overlay that states most of them. Raises
-    UserError (BC1204) for an unknown base.
+    UserError (BC1204) for an unknown base, or when there is no telling which one is meant.
     """
     if base is not None and base not in catalog.overlays:
-        fix = did_you_mean(base, catalog.overlays) or "`bundlec list` prints recipes; every overlay can be a base"
+        fix = did_you_mean(base, catalog.overlays) or _bases(catalog)
         raise UserError([Diagnostic("BC1204", f"there is no overlay `{base}`", None, fix)])
     wanted = {**_by_name(name, catalog), **criteria}
     wanted = {key: wanted[key] for key in CRITERIA if key in wanted}
@@ -71,6 +72,9 @@ def overlay(
     if base is None:
         fitting = [n for n, stated in whole.items() if stated.items() < wanted.items()]
         base = max(fitting, key=lambda n: (len(whole[n]), -len(n)), default=None)
+        if base is None and whole:
+            message = f"no criterion in `{name}` tells which overlay it builds on"
+            raise UserError([Diagnostic("BC1204", message, None, _bases(catalog))])
     inherited = whole.get(base or "", {})
     # What contradicts the base is kept where it was asked for, so that it is told.
     own = {k: v for k, v in wanted.items() if k not in inherited or criteria.get(k, inherited[k]) != inherited[k]}
@@ -84,6 +88,20 @@ def overlay(
     under = catalog.overlays.get(base or "")
     beside = under.origin.document.file.rpartition("/")[0] if under is not None else "overlays"
     return {f"{beside}/{name}.yaml": text}
+
+
+def _bases(catalog: Catalog) -> str:
+    """What `--base` may be: the root first, then those nearest to it."""
+    depth: dict[str, int] = {}
+    for name in catalog.overlays:
+        seen, at = [name], catalog.overlays[name].base
+        while at in catalog.overlays and at not in seen:
+            seen.append(at)
+            at = catalog.overlays[at].base
+        depth[name] = len(seen)
+    near = sorted(catalog.overlays, key=lambda name: (depth[name], name))
+    more = f" and {len(near) - _SHOWN} more below overlays/" if len(near) > _SHOWN else ""
+    return f"give --base OVERLAY, one of {', '.join(f'`{name}`' for name in near[:_SHOWN])}{more}"
 
 
 def mixin(name: str, schema: str | None) -> dict[str, str]:

@@ -114,6 +114,8 @@ def test_a_bundle(fork: Path) -> None:
         (("bundle", "demo", "--recipe", "leaf"), 1, "exists already"),
         (("bundle", "b", "--recipe", "leef"), 1, "did you mean `leaf`?"),
         (("overlay", "x", "--base", "bas"), 1, "did you mean `base`?"),
+        (("overlay", "x", "--base", "nothing-like-it"), 1, "give --base OVERLAY, one of `base`"),
+        (("overlay", "x"), 1, "give --base OVERLAY, one of `base`"),
         (("overlay", "x", "--criteria", "clod=eks"), 2, "KEY=VALUE"),
         (("overlay", "x", "--criteria", "service=eks,service=gke"), 2, "given twice"),
         (("component", "Hello"), 2, "lower-case"),
