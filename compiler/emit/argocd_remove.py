@@ -22,11 +22,11 @@ def script(site: Site, *, namespaces: bool) -> bytes:
         "argocd-remove.sh",
         title=shell.Script(site.plan.bundle),
         bundle=site.plan.bundle,
+        names=" ".join(sorted(c.name for c in site.plan.components)),
         namespace=site.settings.namespace,
         removals=shell.script((f"{step} || return" for step in _steps(site, root, namespaces=namespaces)), 2),
         stuck=shell.cases((c.name, list(_hints(site, c))) for c in site.plan.components),
         root=root,
-        kept=f"{root} stays, asleep, with what is left",
     )
 
 

@@ -88,6 +88,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "undeploy.sh": (CLUSTER, "tests/e2e/test_deploysh.py"),
     "argocd/remove.sh": (CLUSTER, "tests/e2e/test_argocd.py"),
     "flux/remove.sh": (CLUSTER, "tests/e2e/test_flux.py"),
+    "flux/remove.sh --only NAME": (CLUSTER, "tests/e2e/test_flux.py"),
     "helm uninstall": ("tells what Helm does, asks nobody to run it", "docs/adr/0007-what-teardown-leaves.md"),
     "kubectl get": ("what a gate of the scripts runs", "tests/e2e/test_deploysh.py"),
     "kubectl wait": ("what a guard Job runs", "tests/e2e/test_guards.py"),

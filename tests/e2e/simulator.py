@@ -66,10 +66,17 @@ class Simulator:
         self._policies_changed = 0.0
         self._policies_seen: frozenset[str] = frozenset()
         self._available: set[str] = set()
+        self._rounds = 0
 
     def start(self) -> None:
         """Begins to play."""
         self._thread.start()
+
+    def settle(self) -> None:
+        """Waits until what was under way when `faults` were set is done with."""
+        wanted = self._rounds + 2
+        while self._rounds < wanted:
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """Ends, with the containers of Jobs that still run."""
@@ -88,6 +95,7 @@ class Simulator:
             self._sriov,
         ]  # fmt: skip
         while not self._stop.is_set():
+            self._rounds += 1
             try:
                 self._available = {
                     d["metadata"]["name"]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,7 @@ def test_one_component(nvke: ArgoCD) -> None:
     """A commit that changes one component syncs that one only, and is gated again."""
     made = nvke.made
     made.simulator.faults.dead = {"network-operator"}
+    made.simulator.settle()
     made.api.merge(
         "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy/status", {"status": {"state": "notReady"}}
     )
@@ -96,6 +98,23 @@ def test_one_component(nvke: ArgoCD) -> None:
     mine = witness.objects(made.bundle.plan.release("sriov-ib-networks"))
     others = [e for e in _outside(witness.deployer()) if reference(e) not in mine and reference(e)[1] != "jobs"]
     assert not others, describe(others)
+
+
+def test_left_in_order(nvke: ArgoCD) -> None:
+    """argocd/remove.sh --only, then the commit without them: in order, and they do not come back."""
+    made = nvke.made
+    made.mark()
+    names = ("kube-prometheus-stack", "prometheus-adapter")
+    only = [word for name in names for word in ("--only", name)]
+    run = made.run(str(made.path / "argocd" / "remove.sh"), "--yes", *only, timeout=400).expect(0, "nvt-root is asleep")
+    assert _witness(nvke, since_mark=True).removal_violations() == []
+    nvke.hold(lambda found: not {*names} & set(found), 15, "the root sleeps")
+    gone = tuple((name, "not wanted here") for name in names)
+    head = _commit(nvke, _compiled(NVKE, Flags(settings=SHORT), disable=gone), "Without metrics")
+    made.run("sh", "-c", run.output.splitlines()[-1], cwd=made.path).expect(0)
+    nvke.wait(lambda found: synced(found["root"], head), 120, "the root is awake")
+    nvke.hold(lambda found: not {*names} & set(found), 15, "they are not in Git")
+    assert made.api.get("/apis/apps/v1/namespaces/monitoring/deployments/kube-prometheus-operator") is None
 
 
 def test_removal_script(nvke: ArgoCD) -> None:
@@ -208,9 +227,9 @@ def test_waves(tmp_path: Path) -> None:
         assert witness.wave_violations() == []
 
 
-def _compiled(name: str, flags: Flags) -> Compiled:
+def _compiled(name: str, flags: Flags, **changes: Any) -> Compiled:
     catalog = read_catalog(ROOT)
-    return compile_bundle(catalog, catalog.workspace.bundles[name], flags)
+    return compile_bundle(catalog, replace(catalog.workspace.bundles[name], **changes), flags)
 
 
 def _commit(running: ArgoCD, bundle: Compiled, message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -119,7 +120,7 @@ def test_update(nvke: Flux) -> None:
     """A commit changes the provider and its dependant: the gate closes for it, opens once, nothing else is upgraded."""
     made = nvke.made
     made.simulator.faults.dead = {"network-operator"}
-    time.sleep(1)  # it may be at it right now
+    made.simulator.settle()
     made.api.merge(f"{POLICY}/status", {"status": {"state": "notReady"}})
     made.mark()
     head = _commit(nvke, Flags(set=SMALLER), "A newer provider, smaller blocks")
@@ -153,12 +154,29 @@ def test_left(nvke: Flux) -> None:
     assert _records(nvke) == {"nvsentinel"}
 
 
+def test_left_in_order(nvke: Flux) -> None:
+    """flux/remove.sh --only, then the commit without them: in order, conditions first, and they do not come back"""
+    made = nvke.made
+    made.mark()
+    names = ("kube-prometheus-stack", "prometheus-adapter")
+    run = _remove(nvke, "--yes", *(word for name in names for word in ("--only", name))).expect(0, "is suspended")
+    assert _witness(nvke, since_mark=True).removal_violations() == []
+    assert not {*names} & set(made.statuses())
+    gone = {"nvsentinel": "not wanted here", **dict.fromkeys(names, "not wanted here")}
+    head = _commit(nvke, Flags(), "Without metrics", disable=tuple(gone.items()))
+    wake = run.output.splitlines()[-1].split("patch")[1]
+    made.kubectl("--namespace", "flux-system", "patch", *shlex.split(wake))
+    wait_for(lambda: is_ready(nvke.kustomization("root") or {}, head), 120, lambda: nvke.pending(head))
+    assert all(nvke.kustomization(name) is None for name in (*names, "gate-kube-prometheus-stack"))
+    assert set(made.statuses()) == {r.id for r in made.bundle.plan.releases if r.component not in gone}
+
+
 def test_killed(nvke: Flux) -> None:
     """SIGKILL to each controller in the middle of an upgrade: started again, they bring the bundle to its end."""
     made = nvke.made
     made.mark()
-    made.hold("kube-prometheus-operator")
-    head = _commit(nvke, Flags(set=(("kube-prometheus-stack", ("commonLabels",), {"team": "x"}),)), "Back, and a label")
+    made.hold("nfd-master")
+    head = _commit(nvke, Flags(set=(("nfd", ("commonLabels",), {"team": "x"}),)), "Back, and a label")
     deadline = time.monotonic() + 180
     while not made.api.list("/api/v1/secrets", labelSelector="owner=helm,status=pending-upgrade"):
         assert time.monotonic() < deadline, nvke.pending(head)
@@ -171,7 +189,7 @@ def test_killed(nvke: Flux) -> None:
     nvke.converge(head, seconds=SECONDS)
     assert _block_sizes(nvke) == {50}
     assert made.all_deployed(), made.statuses()
-    assert _records(nvke) >= {"network-operator-post", "sriov-ib-networks", "kube-prometheus-stack"}
+    assert _records(nvke) >= {"network-operator-post", "sriov-ib-networks", "nfd", "nvsentinel"}
 
 
 def test_removal_dry_run(nvke: Flux) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -43,7 +42,7 @@ def test_sync_again(synced: Cluster) -> None:
 def test_dead_operator(synced: Cluster) -> None:
     """A gate that is not met stops the release it holds back, with a diagnosis"""
     synced.simulator.faults.dead = {"network-operator"}
-    time.sleep(2)  # it may be at it right now
+    synced.simulator.settle()
     policy = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
     synced.api.merge(f"{policy}/status", {"status": {"state": "notReady"}})
     synced.mark()

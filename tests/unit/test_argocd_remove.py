@@ -171,6 +171,28 @@ def test_a_removal_that_hangs_says_so(cluster: Cluster) -> None:
     assert "kai-scheduler" in cluster.left()
 
 
+def test_what_is_to_leave_the_bundle_goes_alone_and_in_order(cluster: Cluster) -> None:
+    result = cluster.remove("--only", "network-operator", "--only=sriov-ib-networks", "--context", "hub")
+    assert result.returncode == 0, result.stderr
+    assert [line.partition("@")[0].strip() for line in cluster.deleted()] == ["sriov-ib-networks", "network-operator"]
+    assert {"root", "namespaces", *REVERSE} - cluster.left() == {"sriov-ib-networks", "network-operator"}
+    assert "demo-root is asleep. Commit the bundle without network-operator sriov-ib-networks" in result.stderr
+    assert "kubectl --context hub apply --filename argocd/root.yaml" in result.stderr
+    (cluster.state / ".states").write_text("a/b=InProgress\n")
+    (cluster.state / "demo-network-operator").touch()
+    result = cluster.remove("--only", "network-operator")
+    assert result.returncode == 3
+    assert "once that is settled: argocd/remove.sh --only network-operator\n" in result.stderr
+
+
+def test_only_a_component_of_the_bundle_can_be_named(cluster: Cluster) -> None:
+    for wrong in ("network", "", "cert-manager gcp-driver-installer"):
+        result = cluster.remove("--only", wrong)
+        assert result.returncode == 2
+        assert f"no '{wrong}' in this bundle: cert-manager" in result.stderr
+    assert cluster.log() == []
+
+
 def test_a_second_run_goes_on_where_the_first_stopped(cluster: Cluster) -> None:
     for name in REVERSE[:3]:
         (cluster.state / f"demo-{name}").unlink()

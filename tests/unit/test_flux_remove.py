@@ -200,6 +200,37 @@ def test_a_second_run_finds_nothing_to_do(cluster: Cluster) -> None:
     assert cluster.deleted() == []
 
 
+def test_what_is_to_leave_the_bundle_goes_alone_and_in_order(cluster: Cluster) -> None:
+    result = cluster.remove("--only", "sriov-ib-networks", "--only=network-operator")
+    assert result.returncode == 0, result.stderr
+    assert cluster.deleted() == [
+        "sriov-ib-networks",
+        "gate-sriov-ib-networks",
+        "network-operator-post",
+        "network-operator",
+    ]
+    assert {"demo-root", "demo-namespaces", "demo-kai-scheduler"} <= cluster.left("kustomizations")
+    assert cluster.left("gitrepositories") == {"demo"}
+    assert "demo-root is suspended. Commit the bundle without sriov-ib-networks network-operator" in result.stderr
+    assert """patch kustomization demo-root --type=merge --patch '{"spec":{"suspend":false}}'""" in result.stderr
+
+
+def test_a_part_is_a_release_or_a_component_of_the_bundle(cluster: Cluster) -> None:
+    result = cluster.remove("--only", "network-operator-post", "--dry-run")
+    assert [line for line in result.stderr.splitlines() if "would" in line] == [
+        "would remove demo-network-operator-post"
+    ]
+    for wrong in ("network", "", "cert-manager gcp-driver-installer"):
+        result = cluster.remove("--only", wrong)
+        assert result.returncode == 2
+        assert f"no '{wrong}' in this bundle: cert-manager" in result.stderr
+    assert cluster.log() == []
+    (cluster.state / "states").write_text("nvidia-network-operator/node-1=InProgress\n")
+    result = cluster.remove("--only", "network-operator", "--context", "gpu")
+    assert result.returncode == 3
+    assert "once that is settled: flux/remove.sh --only network-operator --context gpu" in result.stderr
+
+
 def test_a_source_that_existed_before_stays(tmp_path: Path) -> None:
     plan = small_plan()
     settings = plan.settings

@@ -3,43 +3,46 @@
 set -euo pipefail
 
 BUNDLE=gb200-gke-cos-inference
+NAMES='agentgateway agentgateway-crds agentgateway-crds-pre agentgateway-post cert-manager gcp-driver-installer gke-gb200-rdma gpu-operator gpu-operator-pre k8s-ephemeral-storage-metrics kai-scheduler kube-prometheus-stack nfd nodewright-customizations nodewright-operator nvidia-dra-driver-gpu nvsentinel prometheus-adapter prometheus-operator-crds'
+ROOT=gki-root
 NAMESPACE=flux-system
 KUSTOMIZATIONS=kustomizations.kustomize.toolkit.fluxcd.io
 HELMRELEASES=helmreleases.helm.toolkit.fluxcd.io
 HELMCHARTS=helmcharts.source.toolkit.fluxcd.io
 
 # In order of removal. The root goes to sleep first: it would bring back what is removed.
-#   release RELEASE OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
-#   node KUSTOMIZATION SECONDS                     a gate, or what holds no release
+#   release RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
+#   gate KUSTOMIZATION SECONDS                               of the release above it
+#   rest KUSTOMIZATION SECONDS                               what the others need
 removals() {
-  release prometheus-adapter gki-prometheus-adapter 1920 no no || return
-  release nvsentinel gki-nvsentinel 1920 no no || return
-  node gki-gate-nvsentinel 180 || return
-  release nvidia-dra-driver-gpu gki-nvidia-dra-driver-gpu 5520 no yes || return
-  release kai-scheduler gki-kai-scheduler 1920 no no || return
-  release k8s-ephemeral-storage-metrics gki-k8s-ephemeral-storage-metrics 1920 no no || return
-  node gki-gate-k8s-ephemeral-storage-metrics 180 || return
-  release gpu-operator gki-gpu-operator 1920 no no || return
-  release gpu-operator-pre gki-gpu-operator-pre 1920 no no || return
-  node gki-gate-gpu-operator-pre 180 || return
-  release kube-prometheus-stack gki-kube-prometheus-stack 1920 no no || return
-  node gki-gate-kube-prometheus-stack 180 || return
-  release prometheus-operator-crds gki-prometheus-operator-crds 1920 yes no || return
-  release nodewright-customizations gki-nodewright-customizations 1920 no no || return
-  node gki-gate-nodewright-customizations 180 || return
-  release nodewright-operator gki-nodewright-operator 1320 yes yes || return
-  release nfd gki-nfd 1920 yes no || return
-  release gke-gb200-rdma gki-gke-gb200-rdma 1920 no no || return
-  release gcp-driver-installer gki-gcp-driver-installer 1920 no no || return
-  release agentgateway-post gki-agentgateway-post 1320 no no || return
-  node gki-gate-agentgateway-post 180 || return
-  release agentgateway gki-agentgateway 1320 no yes || return
-  node gki-gate-agentgateway 180 || return
-  release cert-manager gki-cert-manager 1920 yes no || return
-  release agentgateway-crds gki-agentgateway-crds 720 yes no || return
-  release agentgateway-crds-pre gki-agentgateway-crds-pre 720 yes no || return
-  node gki-namespaces 180 || return
-  node gki-root 180 || return
+  release prometheus-adapter prometheus-adapter gki-prometheus-adapter 1920 no no || return
+  release nvsentinel nvsentinel gki-nvsentinel 1920 no no || return
+  gate gki-gate-nvsentinel 180 || return
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu gki-nvidia-dra-driver-gpu 5520 no yes || return
+  release kai-scheduler kai-scheduler gki-kai-scheduler 1920 no no || return
+  release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics gki-k8s-ephemeral-storage-metrics 1920 no no || return
+  gate gki-gate-k8s-ephemeral-storage-metrics 180 || return
+  release gpu-operator gpu-operator gki-gpu-operator 1920 no no || return
+  release gpu-operator-pre gpu-operator gki-gpu-operator-pre 1920 no no || return
+  gate gki-gate-gpu-operator-pre 180 || return
+  release kube-prometheus-stack kube-prometheus-stack gki-kube-prometheus-stack 1920 no no || return
+  gate gki-gate-kube-prometheus-stack 180 || return
+  release prometheus-operator-crds prometheus-operator-crds gki-prometheus-operator-crds 1920 yes no || return
+  release nodewright-customizations nodewright-customizations gki-nodewright-customizations 1920 no no || return
+  gate gki-gate-nodewright-customizations 180 || return
+  release nodewright-operator nodewright-operator gki-nodewright-operator 1320 yes yes || return
+  release nfd nfd gki-nfd 1920 yes no || return
+  release gke-gb200-rdma gke-gb200-rdma gki-gke-gb200-rdma 1920 no no || return
+  release gcp-driver-installer gcp-driver-installer gki-gcp-driver-installer 1920 no no || return
+  release agentgateway-post agentgateway gki-agentgateway-post 1320 no no || return
+  gate gki-gate-agentgateway-post 180 || return
+  release agentgateway agentgateway gki-agentgateway 1320 no yes || return
+  gate gki-gate-agentgateway 180 || return
+  release cert-manager cert-manager gki-cert-manager 1920 yes no || return
+  release agentgateway-crds agentgateway-crds gki-agentgateway-crds 720 yes no || return
+  release agentgateway-crds-pre agentgateway-crds gki-agentgateway-crds-pre 720 yes no || return
+  rest gki-namespaces 180 || return
+  rest gki-root 180 || return
 }
 
 # What is known to hold up the removal of a release.
@@ -70,6 +73,8 @@ Removes what Flux keeps of this bundle: the releases in reverse order, each gone
 itself knows no order of removal. Namespaces, CRDs and the releases that carry CRDs stay. Finalizers are never forced.
 May be run again at any time.
 
+  --only NAME               only this component or release; may be repeated. For what is to leave the bundle: remove it here,
+                            commit the bundle without it, then wake the root, which sleeps until it is told
   --dry-run                 tell what would be removed; change nothing
   --purge                   remove the releases that carry CRDs as well, with EVERY object of these CRDs in the cluster
   --yes                     do not ask
@@ -83,7 +88,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' DRY_RUN='' PURGE='' YES=''
+CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' CHOSEN=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -114,8 +119,19 @@ node() { # KUSTOMIZATION SECONDS
   }
 }
 
-release() { # RELEASE OBJECT SECONDS KEEP TEARDOWN
-  local id=$1 name=$2 seconds=$3 keep=$4 teardown=$5
+gate() { # KUSTOMIZATION SECONDS
+  [[ -z $CHOSEN ]] || node "$@"
+}
+
+rest() { # KUSTOMIZATION SECONDS
+  [[ -n $ONLY ]] || node "$@"
+}
+
+release() { # RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN
+  local id=$1 name=$3 seconds=$4 keep=$5 teardown=$6
+  CHOSEN=''
+  chosen "$id" "$2" || return 0
+  CHOSEN=yes
   if [[ -z $DRY_RUN ]]; then
     if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
     if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
@@ -159,11 +175,25 @@ keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go 
   [[ -z $FOUND ]] || patch "$KUSTOMIZATIONS" "$2" '{"spec":{"deletionPolicy":"WaitForTermination"}}'
 }
 
+only() { # NAME
+  [[ $1 != *' '* && " $NAMES " == *" $1 "* ]] || { say "no '$1' in this bundle: $NAMES"; exit 2; }
+  ONLY+=" $1"
+}
+
+chosen() { # NAME...: whether --only names one of these, or is not given
+  local name
+  [[ -n $ONLY ]] || return 0
+  for name in "$@"; do
+    [[ "$ONLY " != *" $name "* ]] || return 0
+  done
+  return 1
+}
+
 confirm() {
   local answer=''
   [[ -z $YES && -z $DRY_RUN ]] || return 0
   [[ -t 0 ]] || { say 'nobody to ask: pass --yes'; exit 2; }
-  printf 'Remove the bundle %s%s? Type its name: ' "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
+  printf 'Remove%s the bundle %s%s? Type its name: ' "${ONLY:+$ONLY of}" "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
   read -r answer || :
   [[ $answer == "$BUNDLE" ]] || { say 'nothing was removed'; exit 1; }
 }
@@ -172,13 +202,14 @@ main() {
   local status=0
   while (($#)); do
     case $1 in
-      --context | --workload-context)
+      --only | --context | --workload-context)
         (($# > 1)) || { say "$1 wants a value"; exit 2; }
         set -- "$1=$2" "${@:3}"
         continue
         ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
+      --only=*) only "${1#*=}" ;;
       --dry-run) DRY_RUN=yes ;;
       --purge) PURGE=yes ;;
       --yes) YES=yes ;;
@@ -189,14 +220,21 @@ main() {
   done
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
-  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" gki-root || exit 1
+  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: flux/remove.sh${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped; once that is settled: flux/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
-  [[ -n $DRY_RUN ]] || kube delete gitrepositories.source.toolkit.fluxcd.io gki --ignore-not-found >/dev/null
-  say "done${DRY_RUN:+: nothing was changed}"
+  if [[ -n $DRY_RUN ]]; then
+    say 'done: nothing was changed'
+  elif [[ -n $ONLY ]]; then
+    say "done; $ROOT is suspended. Commit the bundle without$ONLY, then wake it:"
+    say "  kubectl${CONTEXT:+ --context $CONTEXT} --namespace $NAMESPACE patch kustomization $ROOT --type=merge --patch '{\"spec\":{\"suspend\":false}}'"
+  else
+    kube delete gitrepositories.source.toolkit.fluxcd.io gki --ignore-not-found >/dev/null
+    say 'done'
+  fi
 }
 
 FOLDER=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

@@ -3,46 +3,49 @@
 set -euo pipefail
 
 BUNDLE=gb200-nvke-ubuntu-training-kubeflow
+NAMES='cert-manager gpu-operator gpu-operator-pre k8s-ephemeral-storage-metrics kai-scheduler kube-prometheus-stack kubeflow-trainer kubeflow-trainer-post network-operator network-operator-post nfd nodewright-operator nvidia-dra-driver-gpu nvsentinel prometheus-adapter prometheus-operator-crds rdma-modules sriov-ib-networks'
+ROOT=nvtkf-root
 NAMESPACE=flux-system
 KUSTOMIZATIONS=kustomizations.kustomize.toolkit.fluxcd.io
 HELMRELEASES=helmreleases.helm.toolkit.fluxcd.io
 HELMCHARTS=helmcharts.source.toolkit.fluxcd.io
 
 # In order of removal. The root goes to sleep first: it would bring back what is removed.
-#   release RELEASE OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
-#   node KUSTOMIZATION SECONDS                     a gate, or what holds no release
+#   release RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
+#   gate KUSTOMIZATION SECONDS                               of the release above it
+#   rest KUSTOMIZATION SECONDS                               what the others need
 removals() {
-  release sriov-ib-networks nvtkf-sriov-ib-networks 1920 no no || return
-  node nvtkf-gate-sriov-ib-networks 180 || return
-  release nvsentinel nvtkf-nvsentinel 1920 no no || return
-  node nvtkf-gate-nvsentinel 180 || return
-  release nvidia-dra-driver-gpu nvtkf-nvidia-dra-driver-gpu 5520 no yes || return
-  release network-operator-post nvtkf-network-operator-post 1920 no yes || return
-  node nvtkf-gate-network-operator-post 180 || return
-  release network-operator nvtkf-network-operator 1920 no no || return
-  node nvtkf-gate-network-operator 180 || return
-  release kubeflow-trainer-post nvtkf-kubeflow-trainer-post 1320 no yes || return
-  node nvtkf-gate-kubeflow-trainer-post 180 || return
-  release kubeflow-trainer nvtkf-kubeflow-trainer 1320 no no || return
-  node nvtkf-gate-kubeflow-trainer 180 || return
-  release kai-scheduler nvtkf-kai-scheduler 1920 no no || return
-  release gpu-operator nvtkf-gpu-operator 1920 no no || return
-  release gpu-operator-pre nvtkf-gpu-operator-pre 1920 no no || return
-  node nvtkf-gate-gpu-operator-pre 180 || return
-  release rdma-modules nvtkf-rdma-modules 1920 no no || return
-  node nvtkf-gate-rdma-modules 180 || return
-  release prometheus-adapter nvtkf-prometheus-adapter 1920 no no || return
-  release k8s-ephemeral-storage-metrics nvtkf-k8s-ephemeral-storage-metrics 1920 no no || return
-  node nvtkf-gate-k8s-ephemeral-storage-metrics 180 || return
-  release kube-prometheus-stack nvtkf-kube-prometheus-stack 1920 no no || return
-  node nvtkf-gate-kube-prometheus-stack 180 || return
-  release prometheus-operator-crds nvtkf-prometheus-operator-crds 1920 yes no || return
-  release nodewright-operator nvtkf-nodewright-operator 1320 yes yes || return
-  release nfd nvtkf-nfd 1920 yes no || return
-  release cert-manager nvtkf-cert-manager 1920 yes no || return
-  node nvtkf-gates 180 || return
-  node nvtkf-namespaces 180 || return
-  node nvtkf-root 180 || return
+  release sriov-ib-networks sriov-ib-networks nvtkf-sriov-ib-networks 1920 no no || return
+  gate nvtkf-gate-sriov-ib-networks 180 || return
+  release nvsentinel nvsentinel nvtkf-nvsentinel 1920 no no || return
+  gate nvtkf-gate-nvsentinel 180 || return
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvtkf-nvidia-dra-driver-gpu 5520 no yes || return
+  release network-operator-post network-operator nvtkf-network-operator-post 1920 no yes || return
+  gate nvtkf-gate-network-operator-post 180 || return
+  release network-operator network-operator nvtkf-network-operator 1920 no no || return
+  gate nvtkf-gate-network-operator 180 || return
+  release kubeflow-trainer-post kubeflow-trainer nvtkf-kubeflow-trainer-post 1320 no yes || return
+  gate nvtkf-gate-kubeflow-trainer-post 180 || return
+  release kubeflow-trainer kubeflow-trainer nvtkf-kubeflow-trainer 1320 no no || return
+  gate nvtkf-gate-kubeflow-trainer 180 || return
+  release kai-scheduler kai-scheduler nvtkf-kai-scheduler 1920 no no || return
+  release gpu-operator gpu-operator nvtkf-gpu-operator 1920 no no || return
+  release gpu-operator-pre gpu-operator nvtkf-gpu-operator-pre 1920 no no || return
+  gate nvtkf-gate-gpu-operator-pre 180 || return
+  release rdma-modules rdma-modules nvtkf-rdma-modules 1920 no no || return
+  gate nvtkf-gate-rdma-modules 180 || return
+  release prometheus-adapter prometheus-adapter nvtkf-prometheus-adapter 1920 no no || return
+  release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics nvtkf-k8s-ephemeral-storage-metrics 1920 no no || return
+  gate nvtkf-gate-k8s-ephemeral-storage-metrics 180 || return
+  release kube-prometheus-stack kube-prometheus-stack nvtkf-kube-prometheus-stack 1920 no no || return
+  gate nvtkf-gate-kube-prometheus-stack 180 || return
+  release prometheus-operator-crds prometheus-operator-crds nvtkf-prometheus-operator-crds 1920 yes no || return
+  release nodewright-operator nodewright-operator nvtkf-nodewright-operator 1320 yes yes || return
+  release nfd nfd nvtkf-nfd 1920 yes no || return
+  release cert-manager cert-manager nvtkf-cert-manager 1920 yes no || return
+  rest nvtkf-gates 180 || return
+  rest nvtkf-namespaces 180 || return
+  rest nvtkf-root 180 || return
 }
 
 # What is known to hold up the removal of a release.
@@ -97,6 +100,8 @@ Removes what Flux keeps of this bundle: the releases in reverse order, each gone
 itself knows no order of removal. Namespaces, CRDs and the releases that carry CRDs stay. Finalizers are never forced.
 May be run again at any time.
 
+  --only NAME               only this component or release; may be repeated. For what is to leave the bundle: remove it here,
+                            commit the bundle without it, then wake the root, which sleeps until it is told
   --dry-run                 tell what would be removed; change nothing
   --purge                   remove the releases that carry CRDs as well, with EVERY object of these CRDs in the cluster
   --yes                     do not ask
@@ -110,7 +115,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' DRY_RUN='' PURGE='' YES=''
+CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' CHOSEN=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -141,8 +146,19 @@ node() { # KUSTOMIZATION SECONDS
   }
 }
 
-release() { # RELEASE OBJECT SECONDS KEEP TEARDOWN
-  local id=$1 name=$2 seconds=$3 keep=$4 teardown=$5
+gate() { # KUSTOMIZATION SECONDS
+  [[ -z $CHOSEN ]] || node "$@"
+}
+
+rest() { # KUSTOMIZATION SECONDS
+  [[ -n $ONLY ]] || node "$@"
+}
+
+release() { # RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN
+  local id=$1 name=$3 seconds=$4 keep=$5 teardown=$6
+  CHOSEN=''
+  chosen "$id" "$2" || return 0
+  CHOSEN=yes
   if [[ -z $DRY_RUN ]]; then
     if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
     if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
@@ -186,11 +202,25 @@ keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go 
   [[ -z $FOUND ]] || patch "$KUSTOMIZATIONS" "$2" '{"spec":{"deletionPolicy":"WaitForTermination"}}'
 }
 
+only() { # NAME
+  [[ $1 != *' '* && " $NAMES " == *" $1 "* ]] || { say "no '$1' in this bundle: $NAMES"; exit 2; }
+  ONLY+=" $1"
+}
+
+chosen() { # NAME...: whether --only names one of these, or is not given
+  local name
+  [[ -n $ONLY ]] || return 0
+  for name in "$@"; do
+    [[ "$ONLY " != *" $name "* ]] || return 0
+  done
+  return 1
+}
+
 confirm() {
   local answer=''
   [[ -z $YES && -z $DRY_RUN ]] || return 0
   [[ -t 0 ]] || { say 'nobody to ask: pass --yes'; exit 2; }
-  printf 'Remove the bundle %s%s? Type its name: ' "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
+  printf 'Remove%s the bundle %s%s? Type its name: ' "${ONLY:+$ONLY of}" "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
   read -r answer || :
   [[ $answer == "$BUNDLE" ]] || { say 'nothing was removed'; exit 1; }
 }
@@ -199,13 +229,14 @@ main() {
   local status=0
   while (($#)); do
     case $1 in
-      --context | --workload-context)
+      --only | --context | --workload-context)
         (($# > 1)) || { say "$1 wants a value"; exit 2; }
         set -- "$1=$2" "${@:3}"
         continue
         ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
+      --only=*) only "${1#*=}" ;;
       --dry-run) DRY_RUN=yes ;;
       --purge) PURGE=yes ;;
       --yes) YES=yes ;;
@@ -216,14 +247,21 @@ main() {
   done
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
-  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" nvtkf-root || exit 1
+  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: flux/remove.sh${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped; once that is settled: flux/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
-  [[ -n $DRY_RUN ]] || kube delete gitrepositories.source.toolkit.fluxcd.io nvtkf --ignore-not-found >/dev/null
-  say "done${DRY_RUN:+: nothing was changed}"
+  if [[ -n $DRY_RUN ]]; then
+    say 'done: nothing was changed'
+  elif [[ -n $ONLY ]]; then
+    say "done; $ROOT is suspended. Commit the bundle without$ONLY, then wake it:"
+    say "  kubectl${CONTEXT:+ --context $CONTEXT} --namespace $NAMESPACE patch kustomization $ROOT --type=merge --patch '{\"spec\":{\"suspend\":false}}'"
+  else
+    kube delete gitrepositories.source.toolkit.fluxcd.io nvtkf --ignore-not-found >/dev/null
+    say 'done'
+  fi
 }
 
 FOLDER=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

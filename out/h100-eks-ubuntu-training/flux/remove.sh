@@ -3,37 +3,40 @@
 set -euo pipefail
 
 BUNDLE=h100-eks-ubuntu-training
+NAMES='aws-ebs-csi-driver aws-efa cert-manager gpu-operator gpu-operator-pre k8s-ephemeral-storage-metrics kai-scheduler kube-prometheus-stack nfd nodewright-customizations nodewright-operator nvidia-dra-driver-gpu nvsentinel prometheus-adapter prometheus-operator-crds'
+ROOT=eht-root
 NAMESPACE=flux-system
 KUSTOMIZATIONS=kustomizations.kustomize.toolkit.fluxcd.io
 HELMRELEASES=helmreleases.helm.toolkit.fluxcd.io
 HELMCHARTS=helmcharts.source.toolkit.fluxcd.io
 
 # In order of removal. The root goes to sleep first: it would bring back what is removed.
-#   release RELEASE OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
-#   node KUSTOMIZATION SECONDS                     a gate, or what holds no release
+#   release RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
+#   gate KUSTOMIZATION SECONDS                               of the release above it
+#   rest KUSTOMIZATION SECONDS                               what the others need
 removals() {
-  release prometheus-adapter eht-prometheus-adapter 1920 no no || return
-  release nvsentinel eht-nvsentinel 1920 no no || return
-  node eht-gate-nvsentinel 180 || return
-  release nvidia-dra-driver-gpu eht-nvidia-dra-driver-gpu 5520 no yes || return
-  release kai-scheduler eht-kai-scheduler 1920 no no || return
-  release k8s-ephemeral-storage-metrics eht-k8s-ephemeral-storage-metrics 1920 no no || return
-  node eht-gate-k8s-ephemeral-storage-metrics 180 || return
-  release gpu-operator eht-gpu-operator 1920 no no || return
-  node eht-gate-gpu-operator 180 || return
-  release gpu-operator-pre eht-gpu-operator-pre 1920 no no || return
-  release kube-prometheus-stack eht-kube-prometheus-stack 1920 no no || return
-  node eht-gate-kube-prometheus-stack 180 || return
-  release prometheus-operator-crds eht-prometheus-operator-crds 1920 yes no || return
-  release nodewright-customizations eht-nodewright-customizations 1920 no no || return
-  node eht-gate-nodewright-customizations 180 || return
-  release nodewright-operator eht-nodewright-operator 1320 yes yes || return
-  release nfd eht-nfd 1920 yes no || return
-  release cert-manager eht-cert-manager 1920 yes no || return
-  release aws-efa eht-aws-efa 1920 no no || return
-  release aws-ebs-csi-driver eht-aws-ebs-csi-driver 1920 no no || return
-  node eht-namespaces 180 || return
-  node eht-root 180 || return
+  release prometheus-adapter prometheus-adapter eht-prometheus-adapter 1920 no no || return
+  release nvsentinel nvsentinel eht-nvsentinel 1920 no no || return
+  gate eht-gate-nvsentinel 180 || return
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu eht-nvidia-dra-driver-gpu 5520 no yes || return
+  release kai-scheduler kai-scheduler eht-kai-scheduler 1920 no no || return
+  release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics eht-k8s-ephemeral-storage-metrics 1920 no no || return
+  gate eht-gate-k8s-ephemeral-storage-metrics 180 || return
+  release gpu-operator gpu-operator eht-gpu-operator 1920 no no || return
+  gate eht-gate-gpu-operator 180 || return
+  release gpu-operator-pre gpu-operator eht-gpu-operator-pre 1920 no no || return
+  release kube-prometheus-stack kube-prometheus-stack eht-kube-prometheus-stack 1920 no no || return
+  gate eht-gate-kube-prometheus-stack 180 || return
+  release prometheus-operator-crds prometheus-operator-crds eht-prometheus-operator-crds 1920 yes no || return
+  release nodewright-customizations nodewright-customizations eht-nodewright-customizations 1920 no no || return
+  gate eht-gate-nodewright-customizations 180 || return
+  release nodewright-operator nodewright-operator eht-nodewright-operator 1320 yes yes || return
+  release nfd nfd eht-nfd 1920 yes no || return
+  release cert-manager cert-manager eht-cert-manager 1920 yes no || return
+  release aws-efa aws-efa eht-aws-efa 1920 no no || return
+  release aws-ebs-csi-driver aws-ebs-csi-driver eht-aws-ebs-csi-driver 1920 no no || return
+  rest eht-namespaces 180 || return
+  rest eht-root 180 || return
 }
 
 # What is known to hold up the removal of a release.
@@ -64,6 +67,8 @@ Removes what Flux keeps of this bundle: the releases in reverse order, each gone
 itself knows no order of removal. Namespaces, CRDs and the releases that carry CRDs stay. Finalizers are never forced.
 May be run again at any time.
 
+  --only NAME               only this component or release; may be repeated. For what is to leave the bundle: remove it here,
+                            commit the bundle without it, then wake the root, which sleeps until it is told
   --dry-run                 tell what would be removed; change nothing
   --purge                   remove the releases that carry CRDs as well, with EVERY object of these CRDs in the cluster
   --yes                     do not ask
@@ -77,7 +82,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' DRY_RUN='' PURGE='' YES=''
+CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' CHOSEN=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -108,8 +113,19 @@ node() { # KUSTOMIZATION SECONDS
   }
 }
 
-release() { # RELEASE OBJECT SECONDS KEEP TEARDOWN
-  local id=$1 name=$2 seconds=$3 keep=$4 teardown=$5
+gate() { # KUSTOMIZATION SECONDS
+  [[ -z $CHOSEN ]] || node "$@"
+}
+
+rest() { # KUSTOMIZATION SECONDS
+  [[ -n $ONLY ]] || node "$@"
+}
+
+release() { # RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN
+  local id=$1 name=$3 seconds=$4 keep=$5 teardown=$6
+  CHOSEN=''
+  chosen "$id" "$2" || return 0
+  CHOSEN=yes
   if [[ -z $DRY_RUN ]]; then
     if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
     if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
@@ -153,11 +169,25 @@ keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go 
   [[ -z $FOUND ]] || patch "$KUSTOMIZATIONS" "$2" '{"spec":{"deletionPolicy":"WaitForTermination"}}'
 }
 
+only() { # NAME
+  [[ $1 != *' '* && " $NAMES " == *" $1 "* ]] || { say "no '$1' in this bundle: $NAMES"; exit 2; }
+  ONLY+=" $1"
+}
+
+chosen() { # NAME...: whether --only names one of these, or is not given
+  local name
+  [[ -n $ONLY ]] || return 0
+  for name in "$@"; do
+    [[ "$ONLY " != *" $name "* ]] || return 0
+  done
+  return 1
+}
+
 confirm() {
   local answer=''
   [[ -z $YES && -z $DRY_RUN ]] || return 0
   [[ -t 0 ]] || { say 'nobody to ask: pass --yes'; exit 2; }
-  printf 'Remove the bundle %s%s? Type its name: ' "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
+  printf 'Remove%s the bundle %s%s? Type its name: ' "${ONLY:+$ONLY of}" "$BUNDLE" "${PURGE:+ with its CRDs}" >&2
   read -r answer || :
   [[ $answer == "$BUNDLE" ]] || { say 'nothing was removed'; exit 1; }
 }
@@ -166,13 +196,14 @@ main() {
   local status=0
   while (($#)); do
     case $1 in
-      --context | --workload-context)
+      --only | --context | --workload-context)
         (($# > 1)) || { say "$1 wants a value"; exit 2; }
         set -- "$1=$2" "${@:3}"
         continue
         ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
+      --only=*) only "${1#*=}" ;;
       --dry-run) DRY_RUN=yes ;;
       --purge) PURGE=yes ;;
       --yes) YES=yes ;;
@@ -183,14 +214,21 @@ main() {
   done
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
-  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" eht-root || exit 1
+  [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: flux/remove.sh${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped; once that is settled: flux/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
-  [[ -n $DRY_RUN ]] || kube delete gitrepositories.source.toolkit.fluxcd.io eht --ignore-not-found >/dev/null
-  say "done${DRY_RUN:+: nothing was changed}"
+  if [[ -n $DRY_RUN ]]; then
+    say 'done: nothing was changed'
+  elif [[ -n $ONLY ]]; then
+    say "done; $ROOT is suspended. Commit the bundle without$ONLY, then wake it:"
+    say "  kubectl${CONTEXT:+ --context $CONTEXT} --namespace $NAMESPACE patch kustomization $ROOT --type=merge --patch '{\"spec\":{\"suspend\":false}}'"
+  else
+    kube delete gitrepositories.source.toolkit.fluxcd.io eht --ignore-not-found >/dev/null
+    say 'done'
+  fi
 }
 
 FOLDER=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

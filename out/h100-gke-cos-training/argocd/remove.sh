@@ -3,6 +3,8 @@
 set -euo pipefail
 
 BUNDLE=h100-gke-cos-training
+NAMES='cert-manager gcp-driver-installer gke-nccl-tcpxo gpu-operator k8s-ephemeral-storage-metrics kai-scheduler kube-prometheus-stack nfd nodewright-customizations nodewright-operator nvidia-dra-driver-gpu nvsentinel prometheus-adapter prometheus-operator-crds'
+ROOT=ght-root
 NAMESPACE=argocd
 APPLICATIONS=applications.argoproj.io
 
@@ -57,6 +59,8 @@ what has to come first is done. Deleting the root Application keeps the order as
 CRDs stay, and so do the Applications whose charts carry CRDs in their templates. Finalizers are never forced. May be run
 again at any time; `kubectl apply -f argocd/root.yaml` brings the bundle back.
 
+  --only NAME               only this component; may be repeated. For what is to leave the bundle: remove it here,
+                            commit the bundle without it, then wake the root, which sleeps until it is told
   --dry-run                 tell what would be removed; change nothing
   --purge                   remove the Applications that carry CRDs as well (Argo CD leaves the CRDs themselves)
   --yes                     do not ask
@@ -70,7 +74,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' DRY_RUN='' PURGE='' YES='' KEPT=''
+CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' KEPT=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -109,6 +113,7 @@ delete() { # APPLICATION SECONDS
 
 component() { # COMPONENT APPLICATION SECONDS KEEP [RELEASE...]
   local name=$2
+  chosen "$1" || return 0
   find_application "$name" || return
   [[ -n $FOUND ]] || return 0
   if [[ $4 == yes && -z $PURGE ]]; then
@@ -133,6 +138,7 @@ turn_of() { # APPLICATION [RELEASE...]: wait until all of it may go
 }
 
 rest() { # APPLICATION SECONDS
+  [[ -z $ONLY ]] || return 0
   find_application "$1" || return
   if [[ -z $FOUND || -n $KEPT ]]; then
     return 0
@@ -143,11 +149,25 @@ rest() { # APPLICATION SECONDS
   fi
 }
 
+only() { # NAME
+  [[ $1 != *' '* && " $NAMES " == *" $1 "* ]] || { say "no '$1' in this bundle: $NAMES"; exit 2; }
+  ONLY+=" $1"
+}
+
+chosen() { # NAME...: whether --only names one of these, or is not given
+  local name
+  [[ -n $ONLY ]] || return 0
+  for name in "$@"; do
+    [[ "$ONLY " != *" $name "* ]] || return 0
+  done
+  return 1
+}
+
 confirm() {
   local answer=''
   [[ -z $YES && -z $DRY_RUN ]] || return 0
   [[ -t 0 ]] || { say 'nobody to ask: pass --yes'; exit 2; }
-  printf 'Remove the bundle %s? Type its name: ' "$BUNDLE" >&2
+  printf 'Remove%s the bundle %s? Type its name: ' "${ONLY:+$ONLY of}" "$BUNDLE" >&2
   read -r answer || :
   [[ $answer == "$BUNDLE" ]] || { say 'nothing was removed'; exit 1; }
 }
@@ -156,13 +176,14 @@ main() {
   local status=0
   while (($#)); do
     case $1 in
-      --context | --workload-context)
+      --only | --context | --workload-context)
         (($# > 1)) || { say "$1 wants a value"; exit 2; }
         set -- "$1=$2" "${@:3}"
         continue
         ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
+      --only=*) only "${1#*=}" ;;
       --dry-run) DRY_RUN=yes ;;
       --purge) PURGE=yes ;;
       --yes) YES=yes ;;
@@ -173,14 +194,21 @@ main() {
   done
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
-  [[ -n $DRY_RUN ]] || suspend ght-root || exit 1
+  [[ -n $DRY_RUN ]] || suspend "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: argocd/remove.sh${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped; once that is settled: argocd/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
-  if [[ -n $KEPT ]]; then say 'ght-root stays, asleep, with what is left'; fi
-  say "done${DRY_RUN:+: nothing was changed}"
+  if [[ -n $DRY_RUN ]]; then
+    say 'done: nothing was changed'
+  elif [[ -n $ONLY ]]; then
+    say "done; $ROOT is asleep. Commit the bundle without$ONLY, then wake it:"
+    say "  kubectl${CONTEXT:+ --context $CONTEXT} apply --filename argocd/root.yaml"
+  else
+    [[ -z $KEPT ]] || say "$ROOT stays, asleep, with what is left"
+    say 'done'
+  fi
 }
 
 FOLDER=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
