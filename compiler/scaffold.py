@@ -95,7 +95,7 @@ def _bases(catalog: Catalog) -> str:
     depth: dict[str, int] = {}
     for name in catalog.overlays:
         seen, at = [name], catalog.overlays[name].base
-        while at in catalog.overlays and at not in seen:
+        while at is not None and at in catalog.overlays and at not in seen:
             seen.append(at)
             at = catalog.overlays[at].base
         depth[name] = len(seen)

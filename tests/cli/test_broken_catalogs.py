@@ -116,8 +116,8 @@ TEN: dict[str, Broken] = {
     "name over its limit": (
         {WORKSPACE: replaced("name: demo", f"name: demo\n      prefix: {'p' * 56}")},
         [
-            "bundlec.yaml:6:7: [BC4001] the name `pppppppppppppppppppppppppppppppppppppppppppppppppppppppp-gate-beta` has 66 characters, 63 are allowed | set `prefix: pppppppppppppppppppppppppppppppppppppppppppppppppppp` (at most 52 characters) for the bundle `demo` in bundlec.yaml",
-            "bundlec.yaml:6:7: [BC4001] the name `pppppppppppppppppppppppppppppppppppppppppppppppppppppppp-namespaces` has 67 characters, 63 are allowed | set `prefix: pppppppppppppppppppppppppppppppppppppppppppppppppppp` (at most 52 characters) for the bundle `demo` in bundlec.yaml",
+            "bundlec.yaml:7:15: [BC4001] the name `pppppppppppppppppppppppppppppppppppppppppppppppppppppppp-gate-beta` has 66 characters, 63 are allowed | set `prefix: pppppppppppppppppppppppppppppppppppppppppppppppppppp` (at most 52 characters) for the bundle `demo` in bundlec.yaml",
+            "bundlec.yaml:7:15: [BC4001] the name `pppppppppppppppppppppppppppppppppppppppppppppppppppppppp-namespaces` has 67 characters, 63 are allowed | set `prefix: pppppppppppppppppppppppppppppppppppppppppppppppppppp` (at most 52 characters) for the bundle `demo` in bundlec.yaml",
         ],
     ),
     "alias clash": (
