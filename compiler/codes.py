@@ -89,5 +89,6 @@ CODES: Mapping[str, str] = MappingProxyType(
         "BC7006": "a rule that an overlay replaces",
         "BC7007": "a recipe that lint cannot compile for lack of an input",
         "BC7008": "a waiver that is not needed or has run out",
+        "BC7009": "bundles that may meet on one cluster",
     }
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from compiler.errors import Collector, InternalError
 from compiler.model import BundleEntry, Catalog, Flags, Overlay, Recipe
 from compiler.resolve.criteria import is_recipe, unknown_recipe
-from compiler.resolve.neighbours import beside
+from compiler.resolve.neighbours import beside, has_place
 from compiler.resolve.recipe import compose
 
-__all__ = ["beside", "entry_for", "recipes", "resolve"]
+__all__ = ["beside", "entry_for", "has_place", "recipes", "resolve"]
 
 
 def resolve(catalog: Catalog, entry: BundleEntry, flags: Flags) -> Recipe:

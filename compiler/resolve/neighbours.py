@@ -63,6 +63,11 @@ def beside(catalog: Catalog, entry: BundleEntry) -> tuple[tuple[BundleEntry, str
     return tuple(found)
 
 
+def has_place(catalog: Catalog, entry: BundleEntry) -> bool:
+    """Whether an entry says which cluster it is for, by `cluster` or by an address that no other cluster has."""
+    return entry.cluster is not None or bool(_addresses(catalog, entry))
+
+
 def _addresses(catalog: Catalog, entry: BundleEntry) -> set[str]:
     """What the settings of an entry call its cluster, as they write it."""
     return set(_called(catalog, entry))

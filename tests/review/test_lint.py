@@ -353,3 +353,32 @@ def test_an_image_whose_version_stands_beside_it_is_pinned(tmp_path: Path):
         path = root / "components/alpha/values.yaml"
         path.write_text(path.read_text() + text)
         assert ("at `alpha:package.image` has no tag" in bundlec("lint", cwd=root).out) is floats
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        ("", "", ["a", "b"]),
+        ("cluster: west", "", ["b"]),
+        ("cluster: west", "cluster: east", []),
+        ("argocd: {destination: {name: west}}", "argocd: {destination: {name: east}}", []),
+        ("argocd: {destination: {server: 'https://kubernetes.default.svc'}}", "flux: {kubeConfig: east}", ["a"]),
+        ("", "recipe: other", []),
+        ("", "recipe: eks", []),
+    ],
+)
+def test_bundles_that_may_meet_on_one_cluster_are_a_note(tmp_path: Path, first: str, second: str, named: list[str]):
+    """Not those of two services, nor those that have nothing in common: no false alarm."""
+    recipe = "" if "recipe" in second else "recipe: leaf, "
+    bundles = f"bundles: [{{name: a, recipe: leaf, {first}}}, {{name: b, {recipe}{second}}}]\n"
+    files = {
+        "bundlec.yaml": "git: {url: 'https://git.example.org/b.git', revision: main}\n" + bundles,
+        "overlays/other.yaml": "base: base\ncriteria: {intent: training}\n"
+        "componentRefs: [{name: a, enabled: false}, {name: c}]\n",
+        "overlays/eks.yaml": "base: base\ncriteria: {service: eks}\n",
+        "components/c": CHECK,
+    }
+    found = [d for d in with_files(tmp_path, files).findings if d.code == "BC7009"]
+    assert [d.severity for d in found] == ["note"] * bool(named)
+    for one in found:
+        assert [name for name in ("a", "b") if f"`{name}`" in one.message] == named

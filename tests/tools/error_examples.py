@@ -217,4 +217,5 @@ EXAMPLES: Mapping[str, Example] = {
         },
         LINT,
     ),
+    "BC7009": ({WORKSPACE: appended("    - {name: second, recipe: leaf}\n")}, LINT),
 }

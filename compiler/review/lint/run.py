@@ -7,7 +7,7 @@ from pathlib import Path
 from compiler.errors import Diagnostic
 from compiler.model import Catalog
 from compiler.records import dataclass
-from compiler.review.lint import constraints, everything, health, unused, values, versions
+from compiler.review.lint import clusters, constraints, everything, health, unused, values, versions
 from compiler.review.lint import waivers as waiving
 from compiler.review.lint.findings import Findings
 from compiler.source import Span
@@ -45,6 +45,7 @@ def lint(catalog: Catalog, root: Path, today: str) -> Result:
     findings.extend(constraints.replaced(catalog, compiled))
     findings.extend(health.unchecked(compiled))
     findings.extend(values.restated(compiled))
+    findings.extend(clusters.unplaced(catalog, compiled))
     left, waived = waiving.apply(findings.sorted(), waiving.waivers(catalog.workspace), today)
     left.sort(key=lambda d: (d.span or Span(""), d.code, d.message))
     return Result(tuple(left), tuple((item, waiver.reason) for item, waiver in waived), findings.compilations)
