@@ -11,7 +11,6 @@ Libraries raise; only `cli.py` turns an error into text and an exit status. Ever
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
@@ -120,6 +119,8 @@ class Collector:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The closest of `known` to `word` as a fix text, or those that `word` is a part of; None when there is none."""
+    import difflib  # lazy: most runs have nothing to suggest
+
     names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if not close and len(word) >= 3:

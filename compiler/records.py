@@ -3,26 +3,28 @@
 The standard decorator compiles half a dozen methods for every class, about half a millisecond each time a process
 starts; over a hundred classes that is a third of the time budget of a build. Here a frozen class gets one compiled
 method, `__init__`; the others are shared functions. `fields`, `replace`, `asdict` and `is_dataclass` of the standard
-library work as usual. Anything but `frozen=True` (and `kw_only`) is left to the standard decorator.
+library work as usual. Anything but `frozen=True` (with `kw_only`, `order`) is left to the standard decorator.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - an explicit re-export
 else:
 
-    def dataclass(cls=None, /, *, frozen=False, kw_only=False, **others):  # noqa: ANN001, ANN003, ANN201 - see above
+    def dataclass(cls=None, /, *, frozen=False, kw_only=False, order=False, **others):  # noqa: ANN001, ANN003, ANN201 - see above
         """The decorator. Same meaning as `dataclasses.dataclass`."""
         if cls is None:
-            return lambda made: dataclass(made, frozen=frozen, kw_only=kw_only, **others)
+            return lambda made: dataclass(made, frozen=frozen, kw_only=kw_only, order=order, **others)
         inherits = any(hasattr(base, "__dataclass_fields__") for base in cls.__mro__[1:])
         if not frozen or others or inherits:
-            return dataclasses.dataclass(cls, frozen=frozen, kw_only=kw_only, **others)
-        return _frozen(cls, kw_only)
+            return dataclasses.dataclass(cls, frozen=frozen, kw_only=kw_only, order=order, **others)
+        return _frozen(cls, kw_only, order)
 
 
 @dataclasses.dataclass
@@ -34,7 +36,7 @@ class _Sample:
 _ORDINARY: Any = getattr(_Sample.__dataclass_fields__["field"], "_field_type")  # noqa: B009 - private to the library
 
 
-def _frozen(cls: type, kw_only: bool) -> type:
+def _frozen(cls: type, kw_only: bool, order: bool) -> type:
     table: dict[str, dataclasses.Field[Any]] = {}
     for name, annotation in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063 - inspect is slow to import
         if str(annotation).startswith(("ClassVar", "typing.ClassVar")):
@@ -59,6 +61,8 @@ def _frozen(cls: type, kw_only: bool) -> type:
         "__setattr__": _refuse_set,
         "__delattr__": _refuse_delete,
     }
+    if order:
+        methods |= {f"__{name}__": _ordered(compared, getattr(operator, name)) for name in ("lt", "le", "gt", "ge")}
     for name, method in methods.items():
         if name not in cls.__dict__ or (name == "__hash__" and cls.__dict__[name] is None):
             setattr(cls, name, method)
@@ -100,6 +104,16 @@ def _eq(names: tuple[str, ...]) -> Any:
         return all(mine[n] is theirs[n] or mine[n] == theirs[n] for n in names)
 
     return __eq__
+
+
+def _ordered(names: tuple[str, ...], holds: Callable[[Any, Any], bool]) -> Any:
+    def compare(self: Any, other: object) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        mine, theirs = self.__dict__, other.__dict__
+        return holds(tuple(mine[n] for n in names), tuple(theirs[n] for n in names))
+
+    return compare
 
 
 def _hash(names: tuple[str, ...]) -> Any:

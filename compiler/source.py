@@ -18,7 +18,7 @@ Path: TypeAlias = tuple[str | int, ...]
 """Address of a node inside a document: mapping keys and list indexes from the root."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Span:
     """A place in a source file. `line` and `column` count from 1; 0 means "the file as a whole"."""
 

@@ -81,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"bundlec: internal error: {what}\n{_BUG} BUNDLEC_DEBUG=1 shows where it happened.", err=True)
         return 3
     finally:
-        if collecting:
+        if arguments is None:
+            # The process ends here, and its end looks for cycles in all that is left: another tenth of the time.
+            gc.freeze()
+        elif collecting:
             gc.enable()
     return status if isinstance(status, int) else 0

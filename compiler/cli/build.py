@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli.knobs import Knobs, knob_options, shown
-from compiler.cli.memory import Memory
 from compiler.cli.output import as_json, diagnostic_json, say, style
 from compiler.cli.session import (
     WORKSPACE_FILE,
@@ -28,6 +27,7 @@ from compiler.errors import Diagnostic, DriftError, UserError
 from compiler.source import Span
 
 if TYPE_CHECKING:
+    from compiler.cli.memory import Memory
     from compiler.model import BundleEntry, Catalog, Flags
     from compiler.pipeline import Compiled
     from compiler.write import WriteReport
@@ -91,7 +91,8 @@ def build(
     compiled, warnings = _compile(catalog, chosen, knobs.flags(profile, deployers), out)
     session.warn(warnings)
     folder = session.folder(catalog, out)
-    leftover = _leftover(catalog, folder) if everything and out is None else []
+    whole = everything and out is None
+    leftover = _leftover(catalog, folder) if whole else []
     if check:
         _check(session, compiled, folder, leftover)
     else:
@@ -101,13 +102,14 @@ def build(
             say(text, err=err)
         again = [(item, target, type(what)(unchanged=tuple(item.files))) for item, target, what in done]
         found = session.told([*catalog.warnings, *warnings])
-        memory.keep(
-            catalog, [(target, item.files) for item, target, _ in done], [*found, *_told(session, again), *notes]
-        )
+        built = [(target, item.files) for item, target, _ in done]
+        memory.keep(catalog, built, [*found, *_told(session, again), *notes], [folder] if whole else [])
 
 
 def _memory(session: Session) -> Memory:
     """What earlier builds left, by all that decides what a build does and how it says so."""
+    from compiler.cli.memory import Memory
+
     session.root = find_root(session.workspace)
     options = {k: v for k, v in click.get_current_context().params.items() if k != "check"}
     look = [style(err=err)("x", "bold") for err in (False, True)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from compiler.records import dataclass
 
 if TYPE_CHECKING:
     from compiler.model import Flags

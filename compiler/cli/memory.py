@@ -1,9 +1,10 @@
 """Whether a build would change nothing, told without compiling: the same sources, the same compiler, the same result.
 
 A build that left every bundle as it is on disk is remembered under `.bundlec/`: a digest over all source files, the
-compiler and the command's options, the checksums of each bundle, and what was said. When the next build finds the same
-digest, and every bundle on disk byte by byte as its checksums say, it says the same again. The file is never needed
-for correctness: without it, or when anything in it does not fit, the bundles are compiled.
+compiler and the command's options, the checksums of each bundle, what lay beside the bundles, and what was said. When
+the next build finds the same digest, every bundle on disk byte by byte as its checksums say, and the same beside them,
+it says the same again. The file is never needed for correctness: without it, or when anything in it does not fit, the
+bundles are compiled.
 """
 
 from __future__ import annotations
@@ -40,13 +41,24 @@ class Memory:
         try:
             if not isinstance(told, dict) or told["digest"] != self._digest(told["data"]):
                 return None
-            holds = all(_holds(Path(target), digest) for target, digest in told["targets"].items())
+            holds = all(_names(Path(folder)) == names for folder, names in told["beside"].items()) and all(
+                _holds(Path(target), digest) for target, digest in told["targets"].items()
+            )
             return [(str(text), bool(err)) for text, err in told["said"]] if holds else None
-        except (OSError, KeyError, TypeError, ValueError):
+        except (OSError, AttributeError, KeyError, TypeError, ValueError):
             return None
 
-    def keep(self, catalog: Catalog, built: Sequence[tuple[Path, Files]], said: Sequence[tuple[str, bool]]) -> None:
-        """Remember a build: its sources, its bundles by folder, and what to say when it would change nothing."""
+    def keep(
+        self,
+        catalog: Catalog,
+        built: Sequence[tuple[Path, Files]],
+        said: Sequence[tuple[str, bool]],
+        beside: Sequence[Path] = (),
+    ) -> None:
+        """Remember a build: its sources, its bundles by folder, and what to say when it would change nothing.
+
+        `beside` are folders of which `said` depends on what else lies in them.
+        """
         from compiler.write import ownership, replace_file
 
         source = catalog.workspace.origin.document.data
@@ -56,6 +68,7 @@ class Memory:
                 "digest": self._digest(data),
                 "data": data,
                 "targets": {str(path.absolute()): _sha256(files[ownership.CHECKSUMS]) for path, files in built},
+                "beside": {str(folder.absolute()): _names(folder) for folder in beside},
                 "said": said,
             }
             kept = {key: value for key, value in self._read().items() if key != self._key}
@@ -98,6 +111,11 @@ def _files(place: Path) -> Iterator[str]:
         folders.sort()
         for name in sorted(names):
             yield f"{folder}/{name}"
+
+
+def _names(folder: Path) -> list[str]:
+    """What lies in a folder, hidden entries aside. Raises OSError."""
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 - names are wanted
 
 
 def _holds(target: Path, digest: str) -> bool:

@@ -50,6 +50,18 @@ def test_it_says_what_a_compilation_would_say(catalog: Path, monkeypatch: pytest
     assert again(catalog, monkeypatch) == (remembered, True)
 
 
+def test_what_lies_beside_the_bundles_is_told_as_a_compilation_would(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    stranger = catalog / "out" / "old"
+    stranger.mkdir()
+    ran, _ = again(catalog, monkeypatch)
+    assert f"note: {stranger.relative_to(catalog)} is no bundle that bundlec.yaml lists" in ran.err
+    assert again(catalog, monkeypatch) == (ran, False)
+    stranger.rmdir()
+    ran, _ = again(catalog, monkeypatch)
+    assert "is no bundle" not in ran.err
+    assert again(catalog, monkeypatch) == (ran, False)
+
+
 def test_any_source_counts(catalog: Path, monkeypatch: pytest.MonkeyPatch):
     source = min((catalog / "components").rglob("*.yaml"))
     source.write_text(source.read_text() + "# a comment\n")

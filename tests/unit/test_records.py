@@ -95,16 +95,26 @@ def test_keywords_only() -> None:
         K(1)  # type: ignore[misc]
 
 
-def test_what_is_not_plainly_frozen_is_the_librarys() -> None:
-    @records.dataclass(frozen=True, order=True)
-    class Ordered:
+@pytest.mark.parametrize("decorator", [records.dataclass, dataclasses.dataclass])
+def test_order(decorator: Any) -> None:
+    class Plain:
         a: int
+        b: str = field(default="x", compare=False)
 
+    ordered = decorator(frozen=True, order=True)(Plain)
+    one, two = ordered(1, "z"), ordered(2, "a")
+    assert (one < two, one <= two, one > two, one >= two) == (True, True, False, False)
+    assert (one < one, one <= ordered(1, "a"), one >= ordered(1, "a")) == (False, True, True)
+    assert sorted([two, one]) == [one, two]
+    with pytest.raises(TypeError):
+        assert one < 1
+
+
+def test_what_is_not_frozen_is_the_librarys() -> None:
     @records.dataclass
     class Mutable:
         a: int
 
-    assert Ordered(1) < Ordered(2)
     changed = Mutable(1)
     changed.a = 2
     assert changed == Mutable(2)
