@@ -83,7 +83,7 @@ def site_of(plan: Plan) -> Site:
     Raises `UserError` with every setting that Argo CD needs (BC4002) or cannot honour (BC4003).
     """
     found = Collector()
-    settings, git, at = plan.settings.argocd, plan.settings.git, plan.settings.at
+    settings, git, at = plan.settings.argocd, plan.settings.git, plan.recipe.setting_at
     base = ""
     if git is None:
         found.error(

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.emit import names
 from compiler.errors import Collector
-from compiler.model import FluxSettings, GitSettings, Plan, Settings
+from compiler.model import FluxSettings, GitSettings, Plan
 from compiler.records import dataclass
 from compiler.versions import parse_version
 
@@ -88,7 +88,7 @@ class Site:
 def site_of(plan: Plan) -> Site:
     """The site of a plan. Raises `UserError` with every setting that Flux needs (BC4002) or cannot honour (BC4003)."""
     found = Collector()
-    settings, git, at = plan.settings.flux, plan.settings.git, plan.settings.at
+    settings, git, at = plan.settings.flux, plan.settings.git, plan.recipe.setting_at
     base = ""
     if git is None:
         found.error(
@@ -108,7 +108,7 @@ def site_of(plan: Plan) -> Site:
                 fix="name a folder inside it",
             )
         if settings.source_kind == "GitRepository" and not settings.source_existing:
-            _check_git(git, plan.settings, found)
+            _check_git(git, plan, found)
     if settings.source_kind not in {"GitRepository", "Bucket"}:
         found.error(
             "BC4003",
@@ -157,13 +157,13 @@ def git_reference(revision: str) -> dict[str, str]:
     return {"tag": revision} if _TAG.fullmatch(revision) else {"branch": revision}
 
 
-def _check_git(git: GitSettings, settings: Settings, found: Collector) -> None:
-    url, at = git_url(git.url), settings.at("git.url")
+def _check_git(git: GitSettings, plan: Plan, found: Collector) -> None:
+    url, at = git_url(git.url), plan.recipe.setting_at("git.url")
     if not url.startswith(("https://", "http://", "ssh://")):
         found.error(
             "BC4003", f"`git.url: {git.url}`: Flux reads https://, http:// and ssh://", at, fix="use one of these forms"
         )
-    elif url.startswith("ssh://") and not settings.flux.source_secret:
+    elif url.startswith("ssh://") and not plan.settings.flux.source_secret:
         found.error(
             "BC4002",
             f"`git.url: {git.url}`: Flux needs a Secret with the key to read over ssh",

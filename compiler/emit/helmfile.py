@@ -115,7 +115,7 @@ def _defaults(plan: Plan, found: Collector) -> dict[str, Any]:
                 found.error(
                     "BC4003",
                     f"helmfile splits arguments of Helm at blanks, it cannot pass on `{argument}`",
-                    plan.settings.at(f"helm.extraArgs[{index}]"),
+                    plan.recipe.setting_at(f"helm.extraArgs[{index}]"),
                     fix="write `helm.extraArgs` without blanks, or leave helmfile out of `deployers`",
                 )
         defaults["syncArgs"] = list(extra)

@@ -82,7 +82,7 @@ def check(plan: Plan) -> None:
         found.error(
             "BC4001",
             f"the bundle's name `{plan.bundle}` has {len(plan.bundle)} characters, {LABEL_LIMIT} are allowed",
-            plan.settings.at("name"),
+            plan.recipe.setting_at("name"),
             fix="give the bundle a shorter name in bundlec.yaml",
         )
     times = Counter(r.id for r in plan.releases)
@@ -109,7 +109,7 @@ def _too_long(plan: Plan, full: str, name: str, limit: int, code: str) -> Diagno
     room = min(room, max(1, limit - max(map(len, _parts(plan))) - 1))
     shorter = prefix[:room].rstrip("-.")
     fix = f"set `prefix: {shorter}` (at most {room} characters) for the bundle `{plan.bundle}` in bundlec.yaml"
-    said = plan.settings.at("prefix")
+    said = plan.recipe.setting_at("prefix")
     return Diagnostic(code, message, said.span() if said is not None else None, fix)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from compiler.errors import Diagnostic
@@ -11,7 +12,7 @@ from compiler.model.checks import Assertion
 from compiler.model.component import Component, ManifestRef, Need, Note
 from compiler.model.settings import Settings
 from compiler.records import dataclass
-from compiler.source import Origin, Path
+from compiler.source import Origin, Path, parse_path
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,16 @@ class Recipe:
     components: Mapping[str, ResolvedComponent]  # sorted by name
     settings: Settings
     warnings: tuple[Diagnostic, ...] = ()  # what resolution found that does not stop it
+    written: Callable[[Path], Origin | None] | None = field(default=None, compare=False, repr=False)
 
     def enabled(self) -> tuple[ResolvedComponent, ...]:
         """The components that take part, sorted by name."""
         return tuple(c for c in self.components.values() if c.enabled)
+
+    def setting_at(self, *dotted: str) -> Origin | None:
+        """Who wrote the first of these settings that somebody wrote (`git.url`, `prefix`); None when nobody did."""
+        found = (self.written(parse_path(path)) for path in dotted) if self.written is not None else ()
+        return next((origin for origin in found if origin is not None), None)
 
 
 @dataclass(frozen=True)

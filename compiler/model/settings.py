@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
 from compiler.records import dataclass
-from compiler.source import Origin, Path, parse_path
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,3 @@ class Settings:
     mirrors: tuple[Mirror, ...] = ()
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
-    written: Callable[[Path], Origin | None] | None = field(default=None, compare=False, repr=False)
-
-    def at(self, *dotted: str) -> Origin | None:
-        """Who wrote the first of these settings that somebody wrote (`git.url`, `prefix`); None when nobody did."""
-        found = (self.written(parse_path(path)) for path in dotted) if self.written is not None else ()
-        return next((origin for origin in found if origin is not None), None)

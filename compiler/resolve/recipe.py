@@ -90,6 +90,7 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
         validation=facets.validation(overlays),
         components={name: _resolve(drafts[name], charts.get(name), collector) for name in sorted(drafts)},
         settings=chosen,
+        written=written.said,
     )
     known = facts(recipe)
     _require_values(recipe, known, collector)

@@ -63,7 +63,6 @@ def settings(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Coll
         mirrors=mirrors.read(merged.tree.get("mirrors", ()), merged.origin, collector),
         placement=_placement(merged.section("placement")),
         storage=_storage(merged.section("storage")),
-        written=merged.said,
         **_given(
             {
                 "helm_min_version": (merged.section("helm"), "minVersion", str),
