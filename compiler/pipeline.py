@@ -32,20 +32,47 @@ def plan_bundle(catalog: Catalog, entry: BundleEntry, flags: Flags) -> Plan:
     return plan(resolve(catalog, entry, flags))
 
 
-def compile_bundle(catalog: Catalog, entry: BundleEntry, flags: Flags) -> Compiled:
-    """Sources to files, nothing written. Raises UserError (BC2xxx to BC4xxx)."""
-    planned = plan_bundle(catalog, entry, flags)
-    _refuse_collisions(catalog, entry, planned)
+class Plans:
+    """The plans of one run: a bundle is compared with all others of its cluster, and each is planned once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._made: dict[str, Plan | UserError] = {}
+
+    def plan(self, entry: BundleEntry, flags: Flags) -> Plan:
+        """As `plan_bundle`; what bundlec.yaml lists is kept."""
+        if flags != Flags() or self._catalog.workspace.bundles.get(entry.name) is not entry:
+            return plan_bundle(self._catalog, entry, flags)
+        made = self._made.get(entry.name)
+        if made is None:
+            try:
+                made = plan_bundle(self._catalog, entry, flags)
+            except UserError as error:
+                made = error
+            self._made[entry.name] = made
+        if isinstance(made, UserError):
+            raise made
+        return made
+
+
+def compile_bundle(catalog: Catalog, entry: BundleEntry, flags: Flags, plans: Plans | None = None) -> Compiled:
+    """Sources to files, nothing written. Raises UserError (BC2xxx to BC4xxx).
+
+    Who compiles several bundles of a catalog gives the same `plans` to all.
+    """
+    plans = plans or Plans(catalog)
+    planned = plans.plan(entry, flags)
+    _refuse_collisions(catalog, entry, planned, plans)
     return Compiled(planned, emit(planned))
 
 
-def _refuse_collisions(catalog: Catalog, entry: BundleEntry, planned: Plan) -> None:
+def _refuse_collisions(catalog: Catalog, entry: BundleEntry, planned: Plan, plans: Plans) -> None:
     """Raises UserError (BC3017) for what this bundle and another one for the same cluster would both own."""
     found = Collector()
     order = list(catalog.workspace.bundles)
     for other, why in beside(catalog, entry):
         try:
-            theirs = plan_bundle(catalog, other, Flags())
+            theirs = plans.plan(other, Flags())
         except UserError:
             continue  # told when that one is compiled
         # In the order of bundlec.yaml, so that the finding is the same whichever of the two is compiled.

@@ -124,9 +124,10 @@ def _compile(
 
     compiled: list[Compiled] = []
     errors, warnings = _Findings(len(chosen)), _Findings(len(chosen))
+    plans = pipeline.Plans(catalog)
     for entry in chosen:
         try:
-            item = pipeline.compile_bundle(catalog, entry, flags)
+            item = pipeline.compile_bundle(catalog, entry, flags, plans)
             _refuse_unreproducible(catalog, entry, flags, out, item)
         except UserError as error:
             # What no line of the sources is to blame for concerns the bundle as a whole.

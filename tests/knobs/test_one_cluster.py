@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compiler import pipeline
 from compiler.errors import Diagnostic, UserError
 from compiler.load import load
 from compiler.model import Catalog, Flags
@@ -183,3 +185,24 @@ def test_the_catalog_s_own_recipes_do_not_fit_beside_each_other() -> None:
     assert {d.code for d in found} == {"BC3017"}
     assert "the components `cert-manager`, `gcp-driver-installer`" in found[0].message
     assert " more" in found[0].message
+
+
+def test_each_bundle_of_a_cluster_is_planned_once_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bundles = "bundles:\n" + "".join(f"  - {{name: b{n}, recipe: eks, prefix: p{n}, {ONE}}}\n" for n in range(4))
+    found = catalog(tmp_path, {**FILES, "bundlec.yaml": GIT + bundles})
+    planned: list[str] = []
+    real = pipeline.plan_bundle
+
+    def counted(*given: Any) -> Any:
+        planned.append(given[1].name)
+        return real(*given)
+
+    monkeypatch.setattr(pipeline, "plan_bundle", counted)
+    plans = pipeline.Plans(found)
+    for entry in found.workspace.bundles.values():
+        with pytest.raises(UserError, match="share a cluster"):
+            compile_bundle(found, entry, Flags(), plans)
+    assert planned == ["b0", "b1", "b2", "b3"]
+    with pytest.raises(UserError, match="share a cluster"):  # flags are no part of what is kept
+        compile_bundle(found, entry, Flags(deployers=("flux",)), plans)
+    assert planned == ["b0", "b1", "b2", "b3", "b3"]

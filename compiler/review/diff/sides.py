@@ -49,9 +49,10 @@ def compiled(root: Path, names: Sequence[str], label: str) -> tuple[Side, dict[s
         return Side(label, errors=_errors(error)), {}
     found: dict[str, Snapshot] = {}
     broken: dict[str, tuple[Diagnostic, ...]] = {}
+    plans = pipeline.Plans(catalog)
     for entry in _entries(catalog, names):
         try:
-            found[entry.name] = of_compiled(pipeline.compile_bundle(catalog, entry, Flags()), catalog)
+            found[entry.name] = of_compiled(pipeline.compile_bundle(catalog, entry, Flags(), plans), catalog)
         except UserError as error:
             broken[entry.name] = _errors(error)
     return Side(label, found, broken), texts(catalog, root)

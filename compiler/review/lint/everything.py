@@ -42,10 +42,11 @@ def compile_all(catalog: Catalog, findings: Findings) -> list[Compiled]:
     Records BC7007 for a recipe whose required input no bundle sets.
     """
     done: list[Compiled] = []
+    plans = pipeline.Plans(catalog)
     for variant in _variants(catalog, findings):
         findings.compilations += 1
         try:
-            item = pipeline.compile_bundle(catalog, variant.entry, variant.flags)
+            item = pipeline.compile_bundle(catalog, variant.entry, variant.flags, plans)
         except UserError as error:
             for found in error.diagnostics:
                 span = found.span or variant.entry.origin.span()
