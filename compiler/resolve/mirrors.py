@@ -2,17 +2,17 @@
 
 `from` is a prefix that ends where a part of the address ends. `https://charts.example.com` stands for a repository of
 charts; `oci://ghcr.io/nvidia` and, the same, `ghcr.io/nvidia` for what lies in a registry, charts and images alike. Of
-several that match the longest wins.
+several that match the longest wins. One that can move nothing is refused: whoever wrote it believes that it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compiler.errors import Collector
-from compiler.model import Chart, Mirror, Settings
+from compiler.errors import Collector, did_you_mean
+from compiler.model import Catalog, Chart, Mirror, Settings
 from compiler.paths import lookup
 from compiler.resolve.draft import Draft
 from compiler.resolve.merge import Layer, merge
@@ -43,16 +43,30 @@ def read(items: Sequence[Any], origin: Callable[[Path], Origin], collector: Coll
     return tuple(found.values())
 
 
+@dataclass
+class Seen:
+    """The addresses that were looked up, and the prefixes that decided about one."""
+
+    addresses: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+
 def apply(
-    settings: Settings, origin: Callable[[Path], Origin], drafts: Mapping[str, Draft], collector: Collector
+    catalog: Catalog,
+    settings: Settings,
+    origin: Callable[[Path], Origin],
+    drafts: Mapping[str, Draft],
+    collector: Collector,
 ) -> tuple[Settings, Mapping[str, Chart]]:
     """The settings with the gate image moved, and the charts of enabled components that are fetched from elsewhere.
 
-    Images that a component names become a layer of its values. Warns (BC4005) of a mirror that nothing comes from.
+    Images that a component names become a layer of its values. Records BC4005 for a mirror that nothing comes from: of
+    an entry, nothing in its bundle; of the workspace, nothing in the catalog, since other bundles may have what this
+    one has not.
     """
     if not settings.mirrors:
         return settings, {}
-    used: set[str] = set()
+    seen = Seen()
     charts: dict[str, Chart] = {}
     for name in sorted(drafts):
         draft = drafts[name]
@@ -60,33 +74,29 @@ def apply(
             continue
         own = draft.component.chart
         if own is not None:
-            moved = chart(own, settings.mirrors, used)
+            moved = chart(own, settings.mirrors, seen)
             if moved != own:
                 charts[name] = moved
         if draft.component.images:
-            _images(draft, settings.mirrors, origin, used)
-    gates = replace(settings.gates, image=image(settings.gates.image, settings.mirrors, used))
+            _images(draft, settings.mirrors, origin, seen)
+    gates = replace(settings.gates, image=image(settings.gates.image, settings.mirrors, seen))
+    at = origin(("mirrors",))
     for index, mirror in enumerate(settings.mirrors):
-        if mirror.source not in used:
-            at = origin(("mirrors",)).down(index)
-            message = f"nothing that bundlec knows of comes from `{mirror.source.removeprefix(_OCI)}`"
-            collector.warn(
-                "BC4005",
-                message,
-                at,
-                fix="correct `from`, or remove the mirror; images that only a chart names are moved in its values",
-            )
+        shared = at.path[:2] == ("spec", "mirrors")
+        if mirror.source not in seen.used and not (shared and _anywhere(catalog, mirror.source)):
+            _report_unused(mirror, at.down(index), seen, collector)
     return replace(settings, gates=gates), charts
 
 
-def chart(wanted: Chart, mirrors: Iterable[Mirror], used: set[str]) -> Chart:
-    """Where a chart is fetched from; the prefix that decides is added to `used`."""
+def chart(wanted: Chart, mirrors: Iterable[Mirror], seen: Seen) -> Chart:
+    """Where a chart is fetched from; its address, and the prefix that decides, are added to `seen`."""
     # A registry holds the chart below its repository, so a prefix may name the very chart.
     address = f"{wanted.repository}/{wanted.name}" if wanted.repository.startswith(_OCI) else wanted.repository
+    seen.addresses.add(address)
     mirror = _longest(address, mirrors)
     if mirror is None:
         return wanted
-    used.add(mirror.source)
+    seen.used.add(mirror.source)
     moved = mirror.target + address[len(mirror.source) :]
     if address != wanted.repository:
         moved, _, name = moved.rpartition("/")
@@ -94,16 +104,17 @@ def chart(wanted: Chart, mirrors: Iterable[Mirror], used: set[str]) -> Chart:
     return replace(wanted, repository=moved, plain_http=mirror.plain_http)
 
 
-def image(wanted: str, mirrors: Iterable[Mirror], used: set[str]) -> str:
+def image(wanted: str, mirrors: Iterable[Mirror], seen: Seen) -> str:
     """Where an image is pulled from; nodes, not Helm, decide whether without TLS."""
-    return _pulled(wanted, _OCI + _with_registry(wanted), mirrors, used)
+    return _pulled(wanted, _OCI + _with_registry(wanted), mirrors, seen)
 
 
-def _pulled(wanted: str, address: str, mirrors: Iterable[Mirror], used: set[str]) -> str:
+def _pulled(wanted: str, address: str, mirrors: Iterable[Mirror], seen: Seen) -> str:
+    seen.addresses.add(address)
     mirror = _longest(address, (m for m in mirrors if m.target.startswith(_OCI)))
     if mirror is None:
         return wanted
-    used.add(mirror.source)
+    seen.used.add(mirror.source)
     return (mirror.target + address[len(mirror.source) :]).removeprefix(_OCI)
 
 
@@ -115,7 +126,7 @@ def _with_registry(wanted: str) -> str:
     return f"docker.io/{wanted}" if slash else f"docker.io/library/{wanted}"
 
 
-def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Origin], used: set[str]) -> None:
+def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Origin], seen: Seen) -> None:
     tree = merge([*own_layers(draft, Collector()), *draft.layers]).tree
     for item in draft.component.images:
         path = parse_path(item["path"])
@@ -126,7 +137,7 @@ def _images(draft: Draft, mirrors: Sequence[Mirror], origin: Callable[[Path], Or
             continue
         # Nothing is read into a repository: only its last part would tell whether it lies in Docker Hub's library.
         moved = (
-            _pulled(value, _OCI + value, mirrors, used) if item["form"] == "repository" else image(value, mirrors, used)
+            _pulled(value, _OCI + value, mirrors, seen) if item["form"] == "repository" else image(value, mirrors, seen)
         )
         if moved != value:
             data: Any = moved
@@ -160,10 +171,52 @@ def _problem(source: str, target: str, *, plain: bool) -> tuple[str, str, str] |
     return None
 
 
+def _report_unused(mirror: Mirror, at: Origin, seen: Seen, collector: Collector) -> None:
+    shown = mirror.source.removeprefix(_OCI)
+    longer = next((address for address in sorted(seen.addresses) if _begins(address, mirror.source)), None)
+    if longer is not None:
+        message = f"whatever comes from `{shown}`, such as `{longer.removeprefix(_OCI)}`, has another mirror"
+        fix = "remove it: the longest prefix wins, and images are pulled from registries alone"
+    else:
+        message = f"nothing that bundlec knows of comes from `{shown}`"
+        parts = shown.count("/")
+        near = {"/".join(a.removeprefix(_OCI).split("/")[: parts + 1]) for a in seen.addresses}
+        near |= {a.removeprefix(_OCI) for a in seen.addresses}
+        fix = did_you_mean(shown, near) or "correct `from`, or remove the mirror"
+        fix += "; images that only a chart names are moved in its values"
+    collector.error("BC4005", message, at.down("from"), fix=fix)
+
+
+def _anywhere(catalog: Catalog, source: str) -> bool:
+    """Whether the catalog names something that comes from there: a chart, or any text that is an address."""
+    charts = [c.chart for c in catalog.components.values() if c.chart is not None]
+    if any(_begins(f"{chart.repository}/{chart.name}", source) for chart in charts):
+        return True
+    documents = [d for c in catalog.components.values() for d in (c.values, *c.values_files.values()) if d is not None]
+    documents += [overlay.origin.document for overlay in catalog.overlays.values()]
+    documents += [mixin.origin.document for mixin in catalog.mixins.values()]
+    settings = (catalog.workspace.settings, *(entry.settings for entry in catalog.workspace.bundles.values()))
+    trees = [*(document.data for document in documents), *(said.get("gates", {}) for said in settings)]
+    return any(
+        _begins(_OCI + text, source) or _begins(_OCI + _with_registry(text), source)
+        for tree in trees
+        for text in _texts(tree)
+    )
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, (dict, list)):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from _texts(child)
+
+
 def _longest(address: str, mirrors: Iterable[Mirror]) -> Mirror | None:
     fitting = [m for m in mirrors if _begins(address, m.source)]
     return max(fitting, key=lambda m: len(m.source), default=None)
 
 
 def _begins(address: str, prefix: str) -> bool:
+    # A prefix ends where a part of the address ends.
     return address == prefix or (address.startswith(prefix) and address[len(prefix)] in "/:@")

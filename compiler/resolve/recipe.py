@@ -68,7 +68,7 @@ def compose(catalog: Catalog, entry: BundleEntry, flags: Flags, collector: Colle
     sayings = bundle.switch(catalog, entry, flags, drafts, choice, collector)
     before = _before_values(selection.leaf.name, selection.criteria, choice, given, drafts)
     placement.apply(chosen.placement, chosen.storage, written, drafts, before, choice, collector)
-    chosen, charts = mirrors.apply(chosen, written.origin, drafts, collector)
+    chosen, charts = mirrors.apply(catalog, chosen, written.origin, drafts, collector)
     bundle.assign(sayings, choice, collector)
     neighbours.check(catalog, entry, chosen, collector)
     recipe = Recipe(

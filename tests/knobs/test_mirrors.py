@@ -18,7 +18,7 @@ from compiler.source import Path as Path_
 from compiler.source import parse_path
 from compiler.yamlio import load_all
 from tests.conftest import ROOT
-from tests.support.workspaces import catalog, pointed, the_finding
+from tests.support.workspaces import catalog, pointed, recipe, the_finding
 
 HTTP = Chart("https://charts.example.com/stable", "x", "1.2.3")
 OCI = Chart("oci://ghcr.io/nvidia/charts", "y", "v1.0.0")
@@ -32,7 +32,7 @@ def moved(chart: Chart, *pairs: tuple[str, str]) -> tuple[str, str]:
     found = Collector()
     read = mirrors.read([{"from": a, "to": b} for a, b in pairs], lambda _: built_in("x"), found)
     assert not found.found
-    got = mirrors.chart(chart, read, set())
+    got = mirrors.chart(chart, read, mirrors.Seen())
     return got.repository, got.name
 
 
@@ -76,7 +76,7 @@ def test_the_longest_prefix_that_ends_at_a_part(
 )
 def test_images(image: str, source: str, result: str) -> None:
     mirror = Mirror(source if "://" in source else f"oci://{source}", "oci://m.example.org/k", plain_http=False)
-    assert mirrors.image(image, [mirror], set()) == result
+    assert mirrors.image(image, [mirror], mirrors.Seen()) == result
 
 
 FILES = {
@@ -156,12 +156,69 @@ def test_an_image_that_the_bundle_sets_stays(tmp_path: Path) -> None:
     assert resolve(found, entry_for(found, "b"), Flags()).components["ours"].values["image"] == "ghcr.io/mine:1"
 
 
-def test_an_unused_mirror_is_warned_of(tmp_path: Path) -> None:
-    made = planned(tmp_path, "mirrors: [{from: ghcr.io, to: m.example.org/g}, {from: quay.io, to: m.example.org/q}]")
-    (warning,) = made.warnings
-    assert (warning.severity, warning.code) == ("warning", "BC4005")
-    assert warning.message == "nothing that bundlec knows of comes from `quay.io`"
-    assert pointed(tmp_path, warning.span) == "bundlec.yaml: {from: quay.io, to: m.example.org/q}]"
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("item", "word", "fix"),
+    [
+        (
+            "{from: quay.io, to: m.example.org/q}",
+            "nothing that bundlec knows of comes from `quay.io`",
+            "correct `from`",
+        ),
+        ("{from: gchr.io, to: m.example.org/q}", "comes from `gchr.io`", "did you mean `ghcr.io`?"),
+        (
+            "{from: ghcr.io/nvidea, to: m.example.org/q}",
+            "comes from `ghcr.io/nvidea`",
+            "did you mean `ghcr.io/nvidia`?",
+        ),
+        (
+            "{from: https://chart.example.com, to: https://m}",
+            "comes from",
+            "did you mean `https://charts.example.com`?",
+        ),
+        # The other one is longer, and all that comes from here is a chart.
+        (
+            "{from: things.example.org/a, to: m.a}, {from: things.example.org/a/b, to: m.b}",
+            "whatever comes from `things.example.org/a`, such as `things.example.org/a/b:1`, has another mirror",
+            "remove it",
+        ),
+    ],
+)
+def test_a_mirror_that_moves_nothing_is_refused(tmp_path: Path, shared: bool, item: str, word: str, fix: str) -> None:
+    """With the closest match; the one of the workspace as well as that of an entry."""
+    text = BUNDLE + f"mirrors: [{item}]" if shared else BUNDLE.replace("eks}", f"eks, mirrors: [{item}]}}")
+    files = {**FILES, "bundlec.yaml": text, "components/ours/values.yaml": OURS}
+    if shared and "a/b" in item:
+        assert recipe(tmp_path, files, "b").warnings == ()  # another bundle may have more from there
+        return
+    one = the_finding(catalog(tmp_path, files), "b", "BC4005")
+    assert one.severity == "error"
+    assert word in one.message
+    assert fix in str(one.fix)
+    assert pointed(tmp_path, one.span).startswith("bundlec.yaml: " + item.partition("from: ")[2].partition(",")[0])
+
+
+OURS = "image: things.example.org/a/b:1\nother: {repository: docker.io/library/busybox, tag: '1.0'}\n"
+
+
+@pytest.mark.parametrize("host", ["quay.io", "docker.io", "https://other.example.com"])
+def test_a_mirror_of_the_workspace_is_for_any_of_its_bundles(tmp_path: Path, host: str) -> None:
+    """What only another recipe has: a chart, an image of a values file, or one that an overlay sets."""
+    files = {
+        **FILES,
+        "components/more/component.yaml": "namespace: {name: more}\nimages: [{path: a}, {path: b}]\n"
+        "chart: {repository: 'https://other.example.com', name: x, version: '1'}\n",
+        "components/more/values.yaml": "a: quay.io/a/b:1\n",
+        "overlays/gke.yaml": "base: base\ncriteria: {service: gke}\n"
+        "componentRefs: [{name: more, overrides: {b: busybox}}]",
+        "components/ours/values.yaml": OURS.replace("docker.io/library/busybox", "things.example.org/x"),
+    }
+    to = "https://m.example.org" if "https" in host else "m.example.org"
+    item = f"{{from: {host}, to: {to}}}"
+    shared = catalog(tmp_path, {**files, "bundlec.yaml": BUNDLE + f"mirrors: [{item}]"})
+    assert resolve(shared, entry_for(shared, "b"), Flags()).warnings == ()
+    own = catalog(tmp_path, {**files, "bundlec.yaml": BUNDLE.replace("eks}", f"eks, mirrors: [{item}]}}")})
+    the_finding(own, "b", "BC4005")
 
 
 PLAIN = "mirrors: [{from: ghcr.io, to: 'oci://m.example.org:5000/g', plainHTTP: true}]"
