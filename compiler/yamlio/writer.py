@@ -2,14 +2,14 @@
 
 Block style, two spaces, sequences at the level of their key (as kubectl and kustomize print them), keys in the order
 given, literal blocks for text of several lines, no aliases, no line folding. Every scalar means the same to a YAML 1.1
-reader, a YAML 1.2 reader and Go's YAML; see scalars.py.
+reader, a YAML 1.2 reader and Go's YAML; see scalars.py. The bytes are those of PyYAML's emitter, libyaml, set that way.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +17,6 @@ from yaml._yaml import CEmitter
 from yaml.events import (
     DocumentEndEvent,
     DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -37,15 +35,19 @@ _LITERAL = re.compile(r"[^\s\x85\u2028\u2029](?:[^\r\x0b\x0c\x85\u2028\u2029]*[^
 # What some reader takes for a line break, and may fold: only double quotes carry it safely.
 _BREAK = re.compile("[\n\r\x85\u2028\u2029]")
 
-_BLOCK_MAP = MappingStartEvent(None, None, True, flow_style=False)
-_FLOW_MAP = MappingStartEvent(None, None, True, flow_style=True)
-_MAP_END = MappingEndEvent()
-_BLOCK_SEQ = SequenceStartEvent(None, None, True, flow_style=False)
-_FLOW_SEQ = SequenceStartEvent(None, None, True, flow_style=True)
-_SEQ_END = SequenceEndEvent()
-_NULL = ScalarEvent(None, None, (True, True), "null")
-_TRUE = ScalarEvent(None, None, (True, True), "true")
-_FALSE = ScalarEvent(None, None, (True, True), "false")
+# ASCII that libyaml leaves plain in a block: no `: `, no ` #`, no indicator at the start, one blank between words.
+_PLAIN = re.compile(r"[A-Za-z0-9_/$](?:[!-9;-~]|:(?=[!-~])| (?=[!\"$-~]))*")
+
+# A string is shown to libyaml as the item of a list.
+_BEFORE = (
+    StreamStartEvent(),
+    DocumentStartEvent(explicit=False),
+    SequenceStartEvent(None, None, True, flow_style=False),
+)
+_AFTER = (SequenceEndEvent(), DocumentEndEvent(explicit=False), StreamEndEvent())
+
+_SIMPLE_KEY = 128
+"""Bytes of a key that libyaml writes as `key: value`; a longer one becomes `? key`, and its value follows below."""
 
 
 def dump(data: Any) -> str:
@@ -68,80 +70,118 @@ def dump_all(documents: Iterable[Any]) -> str:
 
 
 def _dump(documents: Iterable[Any], *, literal: bool) -> str:
-    stream = io.StringIO()
-    emitter = CEmitter(stream, width=-1, allow_unicode=True)
-    emitter.emit(StreamStartEvent())
+    lines: list[str] = []
+    writer = _Writer(lines.append, literal=literal)
     for number, data in enumerate(documents):
-        writer = _Writer(emitter, literal=literal)
-        emitter.emit(DocumentStartEvent(explicit=number > 0))
+        lead = "--- " if number and not data else ""
+        if number and data:
+            lines.append("---\n")
         try:
-            writer.node(data)
+            writer.node(data, "", lead)
         except (OutOfRangeError, UnicodeError, TypeError, RecursionError) as error:
             raise _refused(data, error) from error
-        emitter.emit(DocumentEndEvent(explicit=False))
-    emitter.emit(StreamEndEvent())
-    return stream.getvalue()
+    return "".join(lines)
 
 
 class _Writer:
-    """Feeds the nodes of one document to libyaml's emitter; scalar events are shared between equal strings."""
+    """Writes the nodes of a block, line by line. `pad` indents the lines of a node, `lead` stands before its first one.
 
-    def __init__(self, emitter: CEmitter, *, literal: bool) -> None:
-        self.emit = emitter.emit
+    The lines are those of libyaml's emitter, at a fraction of its cost: a call for every node of a bundle is too many.
+    It is asked how to write a string, once for all files that hold it.
+    """
+
+    def __init__(self, write: Callable[[str], None], *, literal: bool) -> None:
+        self.write = write
         self.literal = literal
-        self.keys: dict[str, ScalarEvent] = {}
-        self.strings: dict[str, ScalarEvent] = {}
+        self.keys: dict[str, str] = {}
+        self.strings: dict[str, str] = {}
 
-    def node(self, value: Any) -> None:
-        kind = type(value)
-        if kind is str:
-            event = self.strings.get(value)
-            if event is None:
-                literal = self.literal and "\n" in value and _LITERAL.fullmatch(value)
-                event = self.strings[value] = _string(value, literal=bool(literal))
-            self.emit(event)
-        elif kind is dict:
-            self.mapping(value)
-        elif kind is list or kind is tuple:
-            self.sequence(value)
-        elif value is None:
-            self.emit(_NULL)
-        elif kind is bool:
-            self.emit(_TRUE if value else _FALSE)
-        elif kind is int or kind is float:
-            self.emit(ScalarEvent(None, None, (True, True), number_text(value)))
-        elif isinstance(value, Mapping):
-            self.mapping(value)
-        elif isinstance(value, str):  # markupsafe.Markup and other subclasses
-            self.node(str.__str__(value))
+    def node(self, value: Any, pad: str, lead: str) -> None:
+        """A node on the line that `lead` begins: the root, an item of a list, or what follows a `? key`."""
+        if isinstance(value, Mapping) and value:
+            self.mapping(value, pad, lead)
+        elif isinstance(value, (list, tuple)) and value:
+            self.sequence(value, pad, lead)
         else:
-            raise TypeError(f"a {kind.__name__}")
+            self.write(f"{lead}{self.scalar(value, pad)}\n")
 
-    def mapping(self, value: Mapping[str, Any]) -> None:
-        emit, keys, node = self.emit, self.keys, self.node
-        emit(_BLOCK_MAP if value else _FLOW_MAP)
+    def mapping(self, value: Mapping[str, Any], pad: str, lead: str) -> None:
+        write, keys, strings = self.write, self.keys, self.strings
+        below = pad + "  "
         for key, child in value.items():
-            event = keys.get(key)
-            if event is None:
-                if not isinstance(key, str):
-                    raise TypeError(f"the key {key!r}")
-                event = keys[key] = _string(str.__str__(key), literal=False)
-            emit(event)
-            node(child)
-        emit(_MAP_END)
+            head = keys.get(key) or self.key(key)
+            kind = type(child)
+            if head[-1] != ":":
+                write(f"{lead}? {head}\n")
+                self.node(child, below, pad + ": ")
+            elif kind is str:
+                write(f"{lead}{head} {strings.get(child) or self.string(child, below)}\n")
+            elif child and (kind is dict or isinstance(child, Mapping)):
+                write(f"{lead}{head}\n")
+                self.mapping(child, below, below)
+            elif child and (kind is list or kind is tuple):
+                write(f"{lead}{head}\n")
+                self.sequence(child, pad, pad)
+            else:
+                write(f"{lead}{head} {self.scalar(child, below)}\n")
+            lead = pad
 
-    def sequence(self, value: Sequence[Any]) -> None:
-        self.emit(_BLOCK_SEQ if value else _FLOW_SEQ)
+    def sequence(self, value: Sequence[Any], pad: str, lead: str) -> None:
+        below = pad + "  "
         for child in value:
-            self.node(child)
-        self.emit(_SEQ_END)
+            self.node(child, below, lead + "- ")
+            lead = pad
+
+    def key(self, key: str) -> str:
+        """`key:`, or the key alone when it is to stand behind a `?`."""
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r}")
+        text = _string(str.__str__(key), literal=False)
+        simple = len(key.encode()) <= _SIMPLE_KEY and not _BREAK.search(key)
+        self.keys[key] = head = f"{text}:" if simple else text
+        return head
+
+    def scalar(self, value: Any, pad: str) -> str:
+        kind = type(value)
+        if isinstance(value, str):  # markupsafe.Markup and other subclasses, too
+            return self.string(str.__str__(value), pad)
+        if value is None:
+            return "null"
+        if kind is bool:
+            return "true" if value else "false"
+        if kind is int or kind is float:
+            return number_text(value)
+        if isinstance(value, Mapping):
+            return "{}"
+        if kind is list or kind is tuple:
+            return "[]"
+        raise TypeError(f"a {kind.__name__}")
+
+    def string(self, text: str, pad: str) -> str:
+        """A string as it follows its key or dash; the lines of a literal block begin with `pad`."""
+        written = _string(text, literal=self.literal and "\n" in text)
+        head, *lines = written.split("\n")
+        if lines:
+            return "\n".join([head, *(f"{pad}{line}" if line else "" for line in lines)])
+        self.strings[text] = written
+        return written
 
 
-@lru_cache(maxsize=1 << 15)  # the files of a bundle share most of their strings; events are never changed
-def _string(text: str, *, literal: bool) -> ScalarEvent:
-    style = "|" if literal else '"' if _BREAK.search(text) else None
+@lru_cache(maxsize=1 << 15)  # the files of a bundle share most of their strings
+def _string(text: str, *, literal: bool) -> str:
+    """The text of a scalar; of a literal block, whose lines are not indented, if that is asked for and can be."""
+    plain = not needs_quotes(text)
+    if plain and _PLAIN.fullmatch(text):
+        return text
+    style = "|" if literal and _LITERAL.fullmatch(text) else '"' if _BREAK.search(text) else None
+    stream = io.StringIO()
+    emitter = CEmitter(stream, width=-1, allow_unicode=True)
     # The first flag tells libyaml whether the plain form would be read back as this string.
-    return ScalarEvent(None, None, (not needs_quotes(text), True), text, style=style)
+    scalar = ScalarEvent(None, None, (plain, True), text, style=style)
+    for event in (*_BEFORE, scalar, *_AFTER):
+        emitter.emit(event)
+    item = stream.getvalue()[len("- ") : -len("\n")]
+    return "\n".join(line.removeprefix("  ") for line in item.split("\n"))
 
 
 def _refused(data: Any, error: Exception) -> UserError | InternalError:
