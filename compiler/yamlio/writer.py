@@ -93,29 +93,30 @@ class _Writer:
     def __init__(self, write: Callable[[str], None], *, literal: bool) -> None:
         self.write = write
         self.literal = literal
-        self.keys: dict[str, str] = {}
-        self.strings: dict[str, str] = {}
 
     def node(self, value: Any, pad: str, lead: str) -> None:
         """A node on the line that `lead` begins: the root, an item of a list, or what follows a `? key`."""
-        if isinstance(value, Mapping) and value:
+        kind = type(value)
+        if kind is str:
+            self.write(f"{lead}{self.string(value, pad)}\n")
+        elif value and (kind is dict or isinstance(value, Mapping)):
             self.mapping(value, pad, lead)
-        elif isinstance(value, (list, tuple)) and value:
+        elif value and (kind is list or kind is tuple):
             self.sequence(value, pad, lead)
         else:
             self.write(f"{lead}{self.scalar(value, pad)}\n")
 
     def mapping(self, value: Mapping[str, Any], pad: str, lead: str) -> None:
-        write, keys, strings = self.write, self.keys, self.strings
+        write, string = self.write, self.string
         below = pad + "  "
         for key, child in value.items():
-            head = keys.get(key) or self.key(key)
+            head = _key(key)
             kind = type(child)
             if head[-1] != ":":
                 write(f"{lead}? {head}\n")
                 self.node(child, below, pad + ": ")
             elif kind is str:
-                write(f"{lead}{head} {strings.get(child) or self.string(child, below)}\n")
+                write(f"{lead}{head} {string(child, below)}\n")
             elif child and (kind is dict or isinstance(child, Mapping)):
                 write(f"{lead}{head}\n")
                 self.mapping(child, below, below)
@@ -131,15 +132,6 @@ class _Writer:
         for child in value:
             self.node(child, below, lead + "- ")
             lead = pad
-
-    def key(self, key: str) -> str:
-        """`key:`, or the key alone when it is to stand behind a `?`."""
-        if not isinstance(key, str):
-            raise TypeError(f"the key {key!r}")
-        text = _string(str.__str__(key), literal=False)
-        simple = len(key.encode()) <= _SIMPLE_KEY and not _BREAK.search(key)
-        self.keys[key] = head = f"{text}:" if simple else text
-        return head
 
     def scalar(self, value: Any, pad: str) -> str:
         kind = type(value)
@@ -159,21 +151,29 @@ class _Writer:
 
     def string(self, text: str, pad: str) -> str:
         """A string as it follows its key or dash; the lines of a literal block begin with `pad`."""
-        written = _string(text, literal=self.literal and "\n" in text)
+        written = _string(text, self.literal)
+        if "\n" not in written:
+            return written
         head, *lines = written.split("\n")
-        if lines:
-            return "\n".join([head, *(f"{pad}{line}" if line else "" for line in lines)])
-        self.strings[text] = written
-        return written
+        return "\n".join([head, *(f"{pad}{line}" if line else "" for line in lines)])
+
+
+@lru_cache(maxsize=1 << 13)
+def _key(key: str) -> str:
+    """`key:`, or the key alone when it is to stand behind a `?`."""
+    if not isinstance(key, str):
+        raise TypeError(f"the key {key!r}")
+    text = _string(str.__str__(key), False)
+    return f"{text}:" if len(key.encode()) <= _SIMPLE_KEY and not _BREAK.search(key) else text
 
 
 @lru_cache(maxsize=1 << 15)  # the files of a bundle share most of their strings
-def _string(text: str, *, literal: bool) -> str:
+def _string(text: str, literal: bool) -> str:
     """The text of a scalar; of a literal block, whose lines are not indented, if that is asked for and can be."""
     plain = not needs_quotes(text)
     if plain and _PLAIN.fullmatch(text):
         return text
-    style = "|" if literal and _LITERAL.fullmatch(text) else '"' if _BREAK.search(text) else None
+    style = "|" if literal and "\n" in text and _LITERAL.fullmatch(text) else '"' if _BREAK.search(text) else None
     stream = io.StringIO()
     emitter = CEmitter(stream, width=-1, allow_unicode=True)
     # The first flag tells libyaml whether the plain form would be read back as this string.
