@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compiler import predicates, yamlio
+from compiler.deleted import deleted_in
 from compiler.errors import Collector, UserError
 from compiler.model import CRITERIA, PIECES, Facts, KubeObject, ManifestRef, Piece, Recipe, ResolvedComponent
 from compiler.plain import plain
@@ -64,6 +65,19 @@ class Renderer:
             collector.error("BC3007", f"template syntax: {error.message}", Span(file, error.lineno, 1), fix=fix)
         except Exception as error:  # noqa: BLE001 - whatever an expression of a template raises is the template's
             line = _template_line(error)
+            asked = text.splitlines()[line - 1 : line] if isinstance(error, jinja2.UndefinedError) else []
+            gone = deleted_in(component, asked[0]) if asked else None
+            if gone is not None:
+                note = (Span(file, line, 1), "it is read here")
+                collector.error(
+                    "BC3007",
+                    f"{gone}, and a template of the component reads it",
+                    gone.entry.origin,
+                    key=True,
+                    fix=gone.fix,
+                    notes=[note],
+                )
+                return None
             collector.error(
                 "BC3007",
                 f"`{component.name}` cannot render this template: {error}",

@@ -16,6 +16,8 @@ from compiler.plan.gates import Binder
 from compiler.plan.releases import ReleaseBuilder, release_id
 from compiler.source import Origin, Span
 
+_LOST = ("BC1206", "BC3007", "BC3008")  # of a manifest that gives no objects
+
 
 def plan(recipe: Recipe) -> Plan:
     """The plan of a recipe: rendered, checked, ordered, gated.
@@ -30,6 +32,10 @@ def plan(recipe: Recipe) -> Plan:
     examples = manifests.examples(recipe, facts, collector)
     objects = tuple(o for pieces in rendered.values() for made in pieces.values() for o in made)
     with_objects = replace(facts, objects=tuple((o.component, o.data) for o in objects))
+    if any(found.code in _LOST for found in collector.found):  # what looks at objects would say nothing true
+        rules.check(recipe, facts, objects, collector)
+        edges.declared(recipe, facts, collector)
+        collector.raise_if_failed()
     rules.check(recipe, with_objects, objects, collector)
     owned = namespaces.namespaces(recipe, objects, collector)
     declared, satisfied = edges.declared(recipe, facts, collector)

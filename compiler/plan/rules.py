@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler import predicates
+from compiler.deleted import Deleted, deleted
 from compiler.errors import Collector
 from compiler.model import Assertion, Facts, KubeObject, Recipe, ResolvedComponent
-from compiler.source import Origin
+from compiler.source import Origin, Path
 
 
 def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collector: Collector) -> None:
     """Record BC3004 for components that exclude each other and BC3006 for assertions that do not hold.
 
     `facts` hold the rendered objects, and `objects` are the same with their origins. A finding stands where the
-    offending value was written, when that is known; the rule is a note then.
+    offending value was written, when that is known; the rule is a note then. Where some objects could not be rendered,
+    `facts` hold none, and what looks at objects is not judged.
     """
     told: set[frozenset[str]] = set()
     for component in recipe.enabled():
@@ -37,10 +39,17 @@ def check(recipe: Recipe, facts: Facts, objects: tuple[KubeObject, ...], collect
                 ],
             )
     for assertion in recipe.assertions:
+        if facts.objects is None and _reads_objects(assertion):
+            continue
         if assertion.when is not None and not predicates.evaluate(assertion.when, facts):
             continue
         if not predicates.evaluate(assertion.that, facts):
             _report(recipe, assertion, objects, collector)
+
+
+def _reads_objects(assertion: Assertion) -> bool:
+    forms = [p.form for p in (assertion.when, assertion.that) if p is not None]
+    return any(key == "objects" for form in forms for key, _ in _leaves(form))
 
 
 def _report(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...], collector: Collector) -> None:
@@ -56,9 +65,28 @@ def _report(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...
         culprits = [*(c.disabled_by or c.brought_by for c in off), *culprits]
     at = culprits[0] if culprits else assertion.origin
     notes: list[tuple[Origin, str]] = [(origin, "this takes part") for origin in culprits[1:]]
+    gone = _deleted(recipe, assertion)
+    if gone is not None:
+        rule, fix = f"{gone}, and a rule looks at it: {rule}", f"{gone.fix}; {fix}"
     if culprits:
         notes.append((assertion.origin, f"rule `{assertion.id}` is here"))
     collector.error("BC3006", rule, at, severity=assertion.severity, fix=fix, notes=notes)
+
+
+def _deleted(recipe: Recipe, assertion: Assertion) -> Deleted | None:
+    """What a null took away of the values that the assertion looks at."""
+    for key, form in _leaves(assertion.that.form):
+        if key == "value":
+            component = recipe.components.get(_component_of(assertion, str(form)))
+            if component is not None and component.enabled:
+                found = deleted(component, _steps(str(form)))
+                if found is not None:
+                    return found
+    return None
+
+
+def _steps(address: str) -> Path:
+    return tuple((address[1:] if address.startswith(".") else address.partition(":")[2]).split("."))
 
 
 def _disabled(recipe: Recipe, assertion: Assertion, objects: tuple[KubeObject, ...]) -> tuple[ResolvedComponent, ...]:
@@ -129,8 +157,7 @@ def _value_origins(recipe: Recipe, assertion: Assertion, address: str) -> Iterat
     component = recipe.components.get(_component_of(assertion, address))
     if component is None or not component.enabled:
         return  # nobody reads the values of a disabled component
-    path = address[1:] if address.startswith(".") else address.partition(":")[2]
-    steps = tuple(path.split("."))
+    steps = _steps(address)
     entries = component.trace.get(steps)
     if entries is None:
         # a branch: the first leaf below it says who wrote it

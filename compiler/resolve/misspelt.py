@@ -29,8 +29,9 @@ def warn(draft: Draft, layer: Layer, collector: Collector) -> None:
         _insert(declared, path)
     known = merge([Layer("declared", declared, layer.origin), *own_layers(draft, Collector()), *draft.layers]).tree
     told: set[Path] = set()
-    for path, _ in leaves(layer.data):
-        found = _misspelt(known, layer.data, path)
+    for path, value in leaves(layer.data):
+        # A null of a name that is not there is an error of its own.
+        found = _misspelt(known, layer.data, path) if value is not None else None
         if found is None or found[0] in told:
             continue
         at, meant = found

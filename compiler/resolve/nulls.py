@@ -7,14 +7,17 @@ the chart is to go, and is dropped where it took away a value of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler.errors import Collector, did_you_mean
+from compiler.errors import Collector
 from compiler.model import Trace
 from compiler.paths import MISSING, lookup
-from compiler.resolve.merge import Layer, Merged
+from compiler.resolve.merge import Layer, Merged, leaves
 from compiler.source import Path, dotted
+
+_CLOSE = 0.6  # of difflib's ratio of two keys
+_MANY = 3  # paths that end alike, in one message
 
 
 def settle(
@@ -40,15 +43,17 @@ def settle(
             chart = _with(chart, path, None)
         elif all(lookup(layer.data, path) in (MISSING, None) for layer in layers):
             entry = trace[path][-1]
-            known = [dotted(p) for p in (*trace, *defaults) if p != path]
+            alive = [p for p, value in leaves(merged.tree) if value is not None]
+            near = _near(path, {p[:n] for p in (*alive, *defaults) for n in range(1, len(p) + 1)})
             collector.error(
                 "BC2009",
                 f"`{dotted(path)}: null` ({entry.layer}) deletes nothing: no earlier layer sets it, "
                 "and the component lists no such default of its chart",
                 entry.origin,
                 key=True,
-                fix=did_you_mean(dotted(path), known)
-                or "remove it; or add it to `chartDefaults` of the component when the chart's values.yaml holds it",
+                fix=f"did you mean {' or '.join(f'`{dotted(p)}`' for p in near)}?"
+                if near
+                else "remove it; or add it to `chartDefaults` of the component when the chart's values.yaml holds it",
             )
     for path, inside in _listed_nulls(merged.tree):
         entry = trace[path][-1]
@@ -63,6 +68,27 @@ def settle(
             if default[: len(path)] == path:
                 chart = _hide(chart, path, default)
     return values, chart
+
+
+def _near(path: Path, known: Collection[Path], at: Path = ()) -> list[Path]:
+    """What was meant by a path that is not known: one with another key where it leaves what is known, or one that it
+    ends, or that ends it. Names that are far from each other have only their place in common, which is no reason.
+    """
+    from difflib import get_close_matches  # lazy: most runs have nothing to suggest
+
+    here, rest = path[len(at)], path[len(at) + 1 :]
+    keys = {str(p[len(at)]): p[len(at)] for p in known if len(p) > len(at) and p[: len(at)] == at}
+    for close in [here] if here in keys.values() else get_close_matches(str(here), sorted(keys), n=3, cutoff=_CLOSE):
+        found = (*at, keys[str(close)])
+        if not rest:
+            return [found]
+        below = _near((*found, *rest), known, found) if (*found, *rest) not in known else [(*found, *rest)]
+        if below:
+            return below
+    if at:
+        return []
+    ends = sorted(p for p in known if len(p) > len(path) and p[-len(path) :] == path)
+    return ends if 0 < len(ends) <= _MANY else [path[n:] for n in range(1, len(path)) if path[n:] in known][:1]
 
 
 def _hide(chart: Mapping[str, Any], reset: Path, default: Path) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from compiler import predicates
+from compiler.deleted import deleted
 from compiler.errors import Collector, UserError
 from compiler.facts import facts
 from compiler.model import (
@@ -162,11 +163,15 @@ def _require_values(recipe: Recipe, known: Facts, collector: Collector) -> None:
                 continue
             if required.when is not None and not _holds(required.when, known, collector):
                 continue
+            gone = deleted(component, parse_path(required.path))
             collector.error(
                 "BC2010",
-                f"`{component.name}:{required.path}` is not set: {required.message}",
-                component.brought_by,
-                fix=f"set it in `overrides` of an overlay, or in `set: {{{component.name}: ...}}` of the bundle",
+                f"{gone or f'`{component.name}:{required.path}` is not set'}: {required.message}",
+                gone.entry.origin if gone else component.brought_by,
+                key=gone is not None,
+                fix=gone.fix
+                if gone
+                else f"set it in `overrides` of an overlay, or in `set: {{{component.name}: ...}}` of the bundle",
                 notes=[(required.origin, "it is required here")],
             )
 

@@ -170,6 +170,70 @@ def test_a_file_name_that_no_disk_has(tmp_path: Path, name: str) -> None:
     assert {d.code for d in caught.value.diagnostics} <= {"BC1001", "BC1006", "BC1102", "BC1206"}
 
 
+NULLED = {
+    "overlays/eks.yaml": "criteria: {service: eks}\ncomponentRefs: [{name: web}]\nassertions:\n"
+    "  - {id: tagged, that: {value: 'web:image.tag', exists: true}, message: a tag is needed}\n"
+    "  - {id: made, that: {objects: {kind: ConfigMap}, count: {atLeast: 1}}, message: it is there}\n",
+    "components/web/component.yaml": "namespace: {name: web}\nmanifestValues: [image, text, other]\n"
+    "manifests: {main: [m.yaml.j2]}\n",
+    "components/web/values.yaml": "image: {name: a, tag: b}\ntext: t\nother: {a b: 1}\n",
+    "components/web/m.yaml.j2": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n"
+    "  a: {{ values.image.name | to_json }}\n  b: {{ values['text'] | to_json }}\n"
+    '  c: "{{ values.other["a b"] }}"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "fix"),
+    [
+        (
+            ("image",),
+            [
+                ("BC3006", "`web:image: null` (--set) takes `image.tag` away, and a rule looks at it: a tag is needed"),
+                (
+                    "BC3007",
+                    "`web:image: null` (--set) takes `image.name` away, and a template of the component reads it",
+                ),
+            ],
+            "set what should change below `image` key by key; null deletes all of it",
+        ),
+        (
+            ("image", "tag"),
+            [
+                (
+                    "BC3006",
+                    "`web:image.tag: null` (--set) takes `image.tag` away, and a rule looks at it: a tag is needed",
+                )
+            ],
+            "give `image.tag` another value instead of null",
+        ),
+        (
+            ("text",),
+            [("BC3007", "`web:text: null` (--set) takes `text` away, and a template of the component reads it")],
+            "give `text` another value instead of null",
+        ),
+        (
+            ("other",),
+            [("BC3007", "`web:other: null` (--set) takes `other.a b` away, and a template of the component reads it")],
+            "set what should change below `other` key by key; null deletes all of it",
+        ),
+    ],
+)
+def test_a_null_that_takes_away_what_is_read(
+    tmp_path: Path, path: tuple[str, ...], told: list[tuple[str, str]], fix: str
+) -> None:
+    """The null is told, not its reader, and nothing of the objects that cannot be rendered without it."""
+    found = catalog(tmp_path, NULLED)
+    flags = Flags(set=(("web", path, None),))
+    with pytest.raises(UserError) as caught:
+        plan(resolve(found, entry_for(found, "eks"), flags))
+    shown = [(d.code, d.message.partition(" (rule")[0]) for d in caught.value.diagnostics]
+    assert sorted(shown) == told
+    for one in caught.value.diagnostics:
+        assert str(one.fix).startswith(fix)
+        assert str(one.span).startswith(f"<--set web:{'.'.join(path)}>")
+
+
 @pytest.mark.parametrize("expression", ["values.size | dictsort", "values.size.a()", "[][3]", "{}['a'].b", "1 / 0"])
 def test_a_template_that_cannot_be_rendered(tmp_path: Path, expression: str) -> None:
     """Whatever the expression raises, the finding names the template and its line."""

@@ -138,6 +138,33 @@ def test_a_null_that_deletes_nothing() -> None:
     assert "(layer2)" in one.message
 
 
+@pytest.mark.parametrize(
+    ("null", "fix"),
+    [
+        ({"driver": {"nothing": None}}, None),  # `driver.version` has but the place in common
+        ({"driver": {"versoin": None}}, "did you mean `driver.version`?"),
+        ({"drivr": {"version": None}}, "did you mean `driver.version`?"),
+        ({"drivr": {"versoin": None}}, "did you mean `driver.version`?"),
+        ({"drivr": {"nothing": None}}, None),
+        ({"afinity": None}, "did you mean `affinity`?"),  # not all the way down to what the chart holds
+        ({"afinity": {"node": None}}, "did you mean `affinity.node`?"),
+        ({"node": {"required": None}}, "did you mean `affinity.node.required`?"),
+        ({"required": None}, "did you mean `affinity.node.required`?"),
+        ({"values": {"driver": {"version": None}}}, "did you mean `driver.version`?"),
+        ({"enabled": None}, None),  # too many
+        ({"gone": {"a": None}, "gome": None}, None),  # what is deleted as well is no suggestion
+    ],
+)
+def test_what_a_null_that_deletes_nothing_may_have_meant(null: Any, fix: str | None) -> None:
+    parts = {name: {"enabled": True} for name in "abcd"}
+    stack, found = layers({"driver": {"version": "1", "rdma": True}, **parts, "gone": {"a": 1}}, null), Collector()
+    default = (("affinity", "node", "required"),)
+    settle(merge(stack), stack, LayerTrace(stack), defaults=default, ours=(), collector=found)
+    (one,) = found.found
+    assert one.code == "BC2009"
+    assert (one.fix if "did you mean" in str(one.fix) else None) == fix
+
+
 def test_a_null_may_be_repeated() -> None:
     assert settled({"a": 1, "b": 2}, {"a": None}, {"a": None}) == ({"b": 2}, {"b": 2}, [])
 

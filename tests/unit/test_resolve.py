@@ -321,13 +321,30 @@ def test_a_required_value_may_be_falsy(tmp_path: Path, value: str) -> None:
     recipe(tmp_path, files, "leaf")
 
 
-@pytest.mark.parametrize("leaf", ["", refs("{name: one, overrides: {site: {url: null}}}")])
-def test_a_required_value_that_is_not_set(tmp_path: Path, leaf: str) -> None:
-    values = "{site: {url: x}}" if leaf else "{}"
-    files = {"components/one": REQUIRED, **chain(refs(f"{{name: one, overrides: {values}}}"), "", leaf)}
+def test_a_required_value_that_is_not_set(tmp_path: Path) -> None:
+    files = {"components/one": REQUIRED, **chain(refs("{name: one, overrides: {}}"), "", "")}
     one = the_finding(catalog(tmp_path, files), "leaf", "BC2010")
     assert "`one:site.url` is not set: where it reports to" in one.message
     assert one.notes[0][0].file == "components/one/component.yaml"
+
+
+@pytest.mark.parametrize(
+    ("null", "fix"),
+    [
+        ("{site: {url: null}}", "give `site.url` another value instead of null"),
+        ("{site: null}", "set what should change below `site` key by key; null deletes all of it"),
+    ],
+)
+def test_a_required_value_that_a_null_takes_away(tmp_path: Path, null: str, fix: str) -> None:
+    """The null is the cause, wherever it stands."""
+    leaf = refs(f"{{name: one, overrides: {null}}}")
+    files = {"components/one": REQUIRED, **chain(refs("{name: one, overrides: {site: {url: x}}}"), "", leaf)}
+    one = the_finding(catalog(tmp_path, files), "leaf", "BC2010")
+    assert "(overlay leaf) takes `site.url` away: where it reports to" in one.message
+    assert one.fix == fix
+    assert pointed(tmp_path, one.span).startswith(
+        "overlays/leaf.yaml: " + null[1:].rpartition("{")[2].partition(":")[0]
+    )
 
 
 def test_a_condition_that_cannot_be_decided_is_a_finding_among_others(tmp_path: Path) -> None:
