@@ -109,6 +109,11 @@ def crd_names(recipe: Recipe, facts: Facts) -> tuple[str, ...]:
     return tuple(sorted({crd.name for crd in active} - kept))
 
 
+def owned_crds(recipe: Recipe, facts: Facts) -> frozenset[str]:
+    """The names of the CRDs of which a component that takes part is the owner."""
+    return frozenset(crd.name for _, crd in _active(recipe, facts) if crd.owner)
+
+
 def _active(recipe: Recipe, facts: Facts) -> Iterator[tuple[str, Crd]]:
     for component in recipe.enabled():
         for crd in component.component.crds:

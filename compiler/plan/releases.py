@@ -16,6 +16,7 @@ from compiler.model import (
     PIECES,
     Check,
     Crd,
+    Drift,
     Edge,
     Facts,
     Gate,
@@ -28,7 +29,7 @@ from compiler.model import (
     ResolvedComponent,
     Until,
 )
-from compiler.plan.apis import ApiEdge, Rendered
+from compiler.plan.apis import ApiEdge, Rendered, owned_crds
 from compiler.plan.edges import Declared
 from compiler.plan.gates import Binder, merged, nothing_to_wait_for
 
@@ -61,6 +62,7 @@ class ReleaseBuilder:
         self._binder = binder
         self._collector = collector
         self._waits: dict[str, dict[str, _Wait]] = {}
+        self._owned = owned_crds(recipe, facts)
 
     def build(
         self, order: Iterable[str], declared: Iterable[Declared], apis: Iterable[ApiEdge]
@@ -160,10 +162,21 @@ class ReleaseBuilder:
 
     def _crds(self, component: ResolvedComponent) -> list[Crd]:
         return [
-            crd
+            replace(crd, shared=False) if self._inherits(crd) else crd
             for crd in component.component.crds
             if crd.source != "image" and (crd.when is None or predicates.evaluate(crd.when, self._facts))
         ]
+
+    def _inherits(self, crd: Crd) -> bool:
+        """Whether a shared CRD falls to a component that does not own it: the owner takes no part, and somebody has to
+        bring it up to date.
+        """
+        return crd.shared and not crd.owner and crd.name not in self._owned
+
+    def _drift(self, component: ResolvedComponent) -> tuple[Drift, ...]:
+        """What GitOps may not compare. A CRD that falls to this component is no longer another one's to change."""
+        mine = {crd.name for crd in component.component.crds if self._inherits(crd)}
+        return tuple(d for d in component.component.drift if d.kind != "CustomResourceDefinition" or d.name not in mine)
 
     def _crds_before(self, component: ResolvedComponent, crds: Iterable[Crd]) -> tuple[str, ...]:
         """CRDs that are applied before Helm is asked: those that say so, and those of which the chart has objects
@@ -213,7 +226,7 @@ class ReleaseBuilder:
             crds_on_upgrade=_upgraded(crds, before) if chart is not None else (),
             crd_upgrade="skip" if any((c.shared and not c.owner) or c.upgrade == "never" for c in crds) else "replace",
             keep=_keeps(component, crds, objects),
-            drift=spec.drift if chart is not None else (),
+            drift=self._drift(component) if chart is not None else (),
             hooks=spec.hooks if chart is not None else (),
             teardown_before=self._teardown(component, piece, last),
             stuck=spec.teardown.stuck if piece in ("main", last) else (),

@@ -84,3 +84,22 @@ def test_a_crd_that_two_charts_ship_has_one_owner(real: Catalog, bundle: str) ->
     }
     assert DOMAINS in ignored[other]
     assert DOMAINS not in ignored[owner]
+
+
+@pytest.mark.parametrize("bundle", ["h100-kind-training", "h100-eks-ubuntu-training"])
+def test_a_shared_crd_falls_to_the_one_that_is_left(real: Catalog, bundle: str) -> None:
+    """Without the owner somebody else installs it, and keeps it up to date, on every deployer."""
+    files = emit(planned(real, bundle, "nvidia-dra-driver-gpu:enabled=false"))
+    whole = emit(planned(real, bundle))
+    for emitted, mine in ((whole, False), (files, True)):
+        (line,) = [
+            line
+            for line in emitted["lib/prepare"].decode().splitlines()
+            if line.strip().startswith("upgrade_crds ") and line.split()[1] == "gpu-operator"
+        ]
+        assert (DOMAINS in line.split()) is mine
+        spec = one(emitted, "flux/releases/gpu-operator/release.yaml")["spec"]
+        assert spec["upgrade"]["crds"] == ("CreateReplace" if mine else "Skip")
+        assert spec["install"]["crds"] == ("CreateReplace" if mine else "Create")
+        argo = one(emitted, "argocd/apps/gpu-operator.yaml")["spec"]
+        assert (DOMAINS in [item.get("name") for item in argo.get("ignoreDifferences", [])]) is not mine
