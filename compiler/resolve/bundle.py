@@ -123,16 +123,23 @@ def _refuse_named_twice(entry: BundleEntry, names: Mapping[str, str], collector:
 
 
 def _layers(entry: BundleEntry, flags: Flags) -> Iterator[tuple[Layer, str, Path]]:
-    """(layer, component, path where it goes through a list). Of two flags the one with the deeper path wins."""
+    """(layer, component, path where it goes through a list). Of two flags the one with the deeper path wins, and items
+    of a list are set in their order, so that it does not matter which was given first.
+    """
     for name, values in entry.set.items():
         yield Layer(f"bundle {entry.name}", values, entry.origin.down("set", name)), name, ()
-    for name, path, value in sorted(flags.set, key=lambda given: len(given[1])):
+    for name, path, value in sorted(flags.set, key=lambda given: _place(given[1])):
         data: Any = value
         for step in reversed(path):
             data = {step: data}
         at = built_in(f"--set {name}:{dotted(path)}")
         through = any(isinstance(step, int) for step in path)
         yield Layer("--set", data, at), name, path if through else ()
+
+
+def _place(path: Path) -> tuple[tuple[bool, int, str], ...]:
+    # What a path lies in comes before it, and of two items of a list the first.
+    return tuple((True, 0, step) if isinstance(step, str) else (False, step, "") for step in path)
 
 
 def _names(catalog: Catalog) -> dict[str, str]:

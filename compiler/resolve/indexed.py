@@ -50,7 +50,12 @@ def _put(draft: Draft, old: Any, path: Path, at: int, value: Any, layer: Layer, 
         items = [] if nothing else list(old)
         if step > len(items):
             message = f"{here} has {len(items)} items, so `[{step}]` would leave a gap"
-            collector.error("BC2006", message, layer.origin, fix=f"the next index is {len(items)}")
+            collector.error(
+                "BC2006",
+                message,
+                layer.origin,
+                fix=f"the next index is {len(items)}; Helm would fill the gap with null",
+            )
             return MISSING
         new = _put(draft, items[step] if step < len(items) else MISSING, path, at + 1, value, layer, collector)
         return MISSING if new is MISSING else [*items[:step], new, *items[step + 1 :]]

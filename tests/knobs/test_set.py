@@ -86,6 +86,13 @@ def test_an_item_of_a_list(tmp_path: Path) -> None:
     after = values(tmp_path, "one:list[0].num=5,list[1].name=r", "one:list[2].name=s", "one:new[0]=a,new[1].b=1")
     assert after["list"] == [{"name": "p", "num": 5}, {"name": "r"}, {"name": "s"}]
     assert after["new"] == ["a", {"b": 1}]
+    # As Helm has it, in whichever order they come: the items that others set first are no gap.
+    for given in (
+        ("one:new[1].b=1,new[0]=a",),
+        ("one:new[1].b=1", "one:new[0]=a"),
+        ("one:new[1]={x}", "one:new[0].b.c=a"),
+    ):
+        assert len(values(tmp_path, *given)["new"]) == 2
     # The sources are as they were.
     assert values(tmp_path)["list"] == [{"name": "p", "num": 1}, {"name": "q"}]
 
