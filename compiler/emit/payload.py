@@ -89,13 +89,7 @@ def content_hash(release: Release) -> str:
     of keys and the form of the YAML do not count. It stands in the version of local charts and in the label
     `bundlec.dev/content` of the Helm release.
     """
-    content: list[Any]
-    if release.chart is not None:
-        chart = release.chart
-        content = [chart.repository, chart.name, chart.version, sorted(release.crds_before), release.values]
-    else:
-        content = [_TEMPLATE, [o.data for o in sorted(release.objects, key=lambda o: o.identity)]]
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dict)
+    text = release.content if release.chart is not None else f"[{json.dumps(_TEMPLATE)},{release.content}]"
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from functools import cache
@@ -11,6 +12,8 @@ from compiler.emit.templates import environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_UNQUOTED = re.compile(r"[\w@%+=:,./ -]*", re.ASCII)  # what shlex.quote leaves as it is, and blanks
 
 
 class Script(str):
@@ -30,7 +33,12 @@ def render(template: str, **variables: object) -> bytes:
 
 def words(parts: Iterable[object]) -> str:
     """`parts` as the words of a command line, each quoted where the shell would read it otherwise."""
-    return shlex.join(str(part) for part in parts)
+    given = [str(part) for part in parts]
+    line = " ".join(given)
+    # One look at the whole line tells that most need no quotes.
+    if _UNQUOTED.fullmatch(line) and line.count(" ") == len(given) - 1 and all(given):
+        return line
+    return shlex.join(given)
 
 
 def script(lines: Iterable[str], indent: int = 0) -> Script:

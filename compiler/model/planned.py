@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from compiler.errors import Diagnostic
@@ -150,6 +152,18 @@ class Release:
     stuck: tuple[Stuck, ...]
     crds_on_upgrade: tuple[str, ...] = ()
     hooks: tuple[Hook, ...] = ()  # of the chart, where GitOps runs them at other times than Helm
+
+    @cached_property
+    def content(self) -> str:
+        """What it brings to the cluster, as JSON with sorted keys: chart, CRDs before it and values, or the objects.
+
+        Every deployer asks, and values and objects are large: so it is kept.
+        """
+        data: list[Any] = [o.data for o in sorted(self.objects, key=lambda o: o.identity)]
+        if self.chart is not None:
+            chart = self.chart
+            data = [chart.repository, chart.name, chart.version, sorted(self.crds_before), self.values]
+        return json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dict)
 
     @property
     def local(self) -> bool:

@@ -38,13 +38,14 @@ class Binder:
         for check in checks:
             if not self.holds(check.when):
                 continue
-            for bound in self._named(component, replace(check, when=None)):
+            for bound in self._named(component, check if check.when is None else replace(check, when=None)):
                 if bound.namespace is None and self._namespaced(bound):
                     bound = replace(bound, namespace=component.namespace)  # noqa: PLW2901
                 minimum = self._minimum(component, bound)
                 if bound.kind == "nodes" and minimum == 0:
                     continue  # an empty pool is fine here
-                result.append(replace(bound, min_nodes=minimum) if minimum is not None else bound)
+                known = minimum is None or minimum == bound.min_nodes
+                result.append(bound if known else replace(bound, min_nodes=minimum))
         return tuple(result)
 
     def holds(self, when: Predicate | None) -> bool:
