@@ -22,7 +22,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compiler.write.ownership import CHECKSUMS, Listing, listing, owned
@@ -73,7 +73,7 @@ def fresh(target: Path) -> Path:
     return folder
 
 
-def sync(root: Path, written: list[Path]) -> None:
+def sync(root: Path, written: Iterable[Path]) -> None:
     """Bring the tree below `root`, of which the files `written` are new, to the disk. Raises `OSError`."""
     # One call for the file system: one per file and folder, each with a commit of the journal, takes ten times as long.
     if _syncfs(root):
