@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.model import Check, KubeObject, ResolvedComponent, TraceEntry
 from compiler.paths import MISSING, lookup
-from compiler.review.diff import origins
+from compiler.review.diff import exact, origins
 from compiler.review.diff.edits import Edits
 from compiler.review.diff.model import Entry, Place, SideName
 from compiler.review.diff.snapshot import Snapshot
@@ -42,6 +42,8 @@ class Blame:
         if not said:
             return Entry(change, self._only(new or old, old))
         shown = said[0]
+        if MISSING in (change.old, change.new) and (path := self._path(old, new, change)) is not None:
+            return Entry(change, path, shown[0].layer)
         decider = self._place(shown, old, new, change)
         for entry, side in said:
             place = self._edited(entry, side, old, new, change)
@@ -146,13 +148,17 @@ class Blame:
         """The line behind a fact of a release: version, namespace, timeout, a gate's readiness."""
         new = origins.of_component_field(name, self.head, change)
         old = origins.of_component_field(old_name, self.base, change)
-        return self._caused(_both(change, old, new)) or self.edits.only(name, old_name) or self.edits.choice()
+        here = exact.of_component_fact(name, self.head, change, head=True)
+        there = exact.of_component_fact(old_name, self.base, change, head=False)
+        place = self._first(_both(change, there, here)) or self._caused(_both(change, old, new))
+        return place or self.edits.only(name, old_name) or self.edits.choice()
 
     def bundle_field(self, change: Change) -> Place | None:
         """The line behind a fact of the bundle: a setting, a constraint, an overlay's words."""
         new, old = (origins.of_bundle_field(side, change) for side in (self.head, self.base))
         follows = change.steps[0] != "settings"  # a setting is as it is written
-        place = self._caused(_both(change, old, new), chosen=follows)
+        here, there = (exact.of_bundle_fact(side, change) for side in (self.head, self.base))
+        place = self._first(_both(change, there, here)) or self._caused(_both(change, old, new), chosen=follows)
         if place is None and not follows:
             steps = tuple(str(step) for step in change.steps[1:])
             wider = (self._setting(*steps[:length]) for length in range(len(steps) - 1, 0, -1))
@@ -201,15 +207,46 @@ class Blame:
         return bool(old and new) and old != new
 
     def check(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
-        """The line behind a check of a component."""
+        """The line behind a check of a component: the one that lists it, where it came or went, else its own."""
+        place = self._listed_check(provider, now, was) or self.check_itself(provider, now, was)
+        return place or self.readiness(provider)
+
+    def _listed_check(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
+        item = now or was
+        if item is None or (now is not None and was is not None):
+            return None
+        return self._first(
+            (at, s) for s, side in self._both_sides() for at in exact.of_listing(side, provider, item.id)
+        )
+
+    def listing(self, checks: Iterable[tuple[str, str]]) -> Place | None:
+        """The edited line that takes one of several checks, (provider, id), into a readiness or that took it."""
+        found = (
+            (at, s)
+            for name, key in checks
+            for s, side in self._both_sides()
+            for at in exact.of_listing(side, name, key)
+        )
+        return self._first(found)
+
+    def check_itself(self, provider: str, now: Check | None, was: Check | None) -> Place | None:
+        """The edited line of a check, or of what decides where it looks."""
         sides: tuple[tuple[Check | None, Snapshot, SideName], ...]
         sides = ((now, self.head, "head"), (was, self.base, "base"))
-        found = ((at, s) for c, snapshot, s in sides if c for at in origins.of_check(c, snapshot, provider))
-        return self._first(found) or self.readiness(provider)
+        return self._first((at, s) for c, snapshot, s in sides if c for at in origins.of_check(c, snapshot, provider))
 
-    def readiness(self, provider: str, seconds: int | None = None) -> Place | None:
-        """The line behind what a component's readiness asks for, or behind its deadline."""
-        found = ((at, s) for s, side in self._both_sides() for at in origins.of_readiness(side, provider, seconds))
+    def limit(self, provider: str, key: str, now: int | str, was: int | str) -> Place | None:
+        """The line behind `timeout` (in seconds), `onTimeout` or `scope` of what a gate waits for."""
+        sides: tuple[tuple[Snapshot, SideName, int | str], ...] = ((self.head, "head", now), (self.base, "base", was))
+        said = [(at, v == value, s) for shot, s, value in sides for v, at in exact.of_limit(shot, provider, key)]
+        place = self._first((at, side) for at, fits, side in said if fits)
+        if place is None and key == "timeout":
+            place = self._setting("gates", "timeoutScale")
+        return place or self._first((at, side) for at, _, side in said) or self.readiness(provider)
+
+    def readiness(self, provider: str) -> Place | None:
+        """The line behind what a component's readiness asks for."""
+        found = ((at, s) for s, side in self._both_sides() for at in origins.of_readiness(side, provider))
         return self._first(found) or self._setting("gates", "timeoutScale") or self.edits.only(provider)
 
     def _setting(self, *steps: str) -> Place | None:
@@ -239,6 +276,12 @@ class Blame:
             if place is not None:
                 return place
         return None
+
+    def _path(self, old: ResolvedComponent | None, new: ResolvedComponent | None, change: Change) -> Place | None:
+        """The edited line of a component that names a path to which settings are written, or named it."""
+        sides: tuple[tuple[Snapshot, SideName, ResolvedComponent | None, Path], ...]
+        sides = ((self.head, "head", new, change.new_at), (self.base, "base", old, change.old_at))
+        return self._first((o, s) for shot, s, item, at in sides if item for o in exact.of_path(shot, item.name, at))
 
     def _only(self, item: ResolvedComponent | None, old: ResolvedComponent | None) -> Place | None:
         return self.edits.only(item.name if item else None, old.name if old else None)

@@ -123,14 +123,15 @@ def _gate(release: str, before: Gate, after: Gate, blame: Blame) -> Iterable[Ord
             if a != b:
                 text = f"{subject}, `{key[1]}` of {key[0]}: {word} {a} -> {b}"
                 status = "weakened" if b in {"warn", "install"} else "changed"
-                yield OrderChange("gate", status, release, text, _deadline_place(now, blame))
+                yield OrderChange("gate", status, release, text, blame.limit(key[0], word, b, a))
     for (provider, was_seconds, seconds), items in deadlines.items():
         what = f"its check {items[0].check.id}" if len(items) == 1 else f"{len(items)} checks"
         text = (
             f"{subject} gives {provider} {format_duration(seconds)} to meet {what}; "
             f"before: {format_duration(was_seconds)}"
         )
-        yield OrderChange("gate", "deadline", release, text, _deadline_place(items[0], blame))
+        at = blame.limit(provider, "timeout", seconds, was_seconds)
+        yield OrderChange("gate", "deadline", release, text, at)
     if before.after != after.after and old.keys() == new.keys():
         text = f"the gate in front of {release} watches {', '.join(after.after)}; before: {', '.join(before.after)}"
         yield OrderChange("gate", "retargeted", release, text, _gate_place(after, "head", blame))
@@ -252,15 +253,23 @@ def _gate_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
 
 
 def _more_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
-    """What made a gate ask for more, or for less: its checks, else the edge that came or went."""
-    return _gate_check_place(gate, side, blame) or _gate_place(gate, side, blame)
+    """What made a gate ask for more, or for less: the list of checks, an edge, a check's condition, what is left."""
+    place = blame.listing((c.provider, c.check.id) for c in gate.checks)
+    if place is None and _other_edge(gate, side, blame):
+        place = _gate_place(gate, side, blame)
+    return place or _gate_check_place(gate, side, blame) or _gate_place(gate, side, blame)
+
+
+def _other_edge(gate: Gate, side: SideName, blame: Blame) -> bool:
+    """Whether an edge that brings the gate's checks came, went or waits otherwise."""
+    here, there = (blame.head, blame.base) if side == "head" else (blame.base, blame.head)
+    providers = {r.id for r in here.releases if r.component in {c.provider for c in gate.checks}}
+    sides = ({(e.provider, e.dependant): e.until for e in s.edges if e.dependant == gate.id} for s in (here, there))
+    old, new = ({ends: until for ends, until in side.items() if ends[0] in providers} for side in sides)
+    return old != new
 
 
 def _gate_check_place(gate: Gate, side: SideName, blame: Blame) -> Place | None:
     """A check of a gate that was edited, or the readiness that asks for it."""
     both = ((c, None) if side == "head" else (None, c) for c in gate.checks)
     return next((p for now, was in both if (p := _check_place(now, was, blame)) is not None), None)
-
-
-def _deadline_place(item: GateCheck, blame: Blame) -> Place | None:
-    return blame.readiness(item.provider, item.timeout)

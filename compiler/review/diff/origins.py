@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler.model import Catalog, Check, ComponentRef, Overlay, Recipe, ResolvedComponent
+from compiler.paths import MISSING
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.values import Change
 from compiler.source import Origin, Path
@@ -125,22 +126,14 @@ def of_check(check: Check, snapshot: Snapshot, provider: str) -> Iterator[Origin
     yield from of_setting(snapshot, ("gates", "minNodes"))
 
 
-def of_readiness(snapshot: Snapshot, provider: str, seconds: int | None = None) -> Iterator[Origin]:
-    """Where the readiness of a component is written: refs that override it, then the component.
-
-    What gives a deadline of `seconds` comes first.
-    """
+def of_readiness(snapshot: Snapshot, provider: str) -> Iterator[Origin]:
+    """Where the readiness of a component is written: refs that override it, then the component."""
     view = snapshot.components.get(provider)
     if view is None or view.resolved is None or snapshot.plan is None or snapshot.catalog is None:
         return
-    said = [r.origin for r in refs(snapshot.plan.recipe, snapshot.catalog, provider) if r.readiness.timeout == seconds]
     component = view.resolved.component
-    both = [r for r in (component.readiness_ready, component.readiness_api) if r is not None]
-    if seconds is not None:
-        yield from (at.down("readiness", "timeout") for at in said)
-        yield from (r.origin.down("timeout") for r in both if r.timeout == seconds)
     yield from (r.origin.down("readiness") for r in refs(snapshot.plan.recipe, snapshot.catalog, provider))
-    yield from (r.origin for r in both)
+    yield from (r.origin for r in (component.readiness_ready, component.readiness_api) if r is not None)
     yield component.origin.down("spec", "readiness")
 
 
@@ -163,7 +156,10 @@ def of_bundle_field(snapshot: Snapshot, change: Change) -> Iterator[Origin]:
         for item in recipe.enabled():
             if item.namespace == rest[0]:
                 label = item.component.namespace.origin.down("labels", *rest[1:2])
-                yield label if len(rest) > 1 and holds(label) else of_namespace(item, recipe, catalog)
+                name = of_namespace(item, recipe, catalog)
+                # Labels that go may do so with the namespace.
+                both = (name, label) if change.new is MISSING else (label, name)
+                yield from (at for at in both if holds(at))
                 yield item.brought_by  # it may be new
     elif head == "acceleratedSelector":
         yield from of_setting(snapshot, ("placement", "accelerated"))

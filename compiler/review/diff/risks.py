@@ -280,10 +280,9 @@ def _second_copy(name: str, releases: Sequence[Any], head: Snapshot, *, moved: b
 def _delete_hooks(releases: Sequence[Any]) -> list[tuple[str, str]]:
     """What the charts' hooks do when the old releases are uninstalled, by whomever."""
     return [
-        ("", f"uninstalling {release.id} runs its {hook['event']} hook, which {_lowered(hook['effect'])}")
+        ("", f"uninstalling {release.id} runs its {event} hook, which {_lowered(effect)}")
         for release in releases
-        for hook in release.facts.get("hooks", {}).values()
-        if "delete" in hook["event"]
+        for event, effect in release.deletion
     ]
 
 

@@ -21,7 +21,10 @@ from compiler.yamlio import load, load_all
 
 @dataclass(frozen=True)
 class ReleaseView:
-    """A release. `facts` is everything about it but its values, objects, edges and gate."""
+    """A release. `facts` is everything about it but its values, objects, edges and gate.
+
+    `deletion`: (event, effect) of the hooks that run when it is uninstalled.
+    """
 
     id: str
     component: str
@@ -30,6 +33,7 @@ class ReleaseView:
     chart: Chart | None
     facts: Mapping[str, Any]
     objects: tuple[KubeObject, ...]
+    deletion: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,14 +254,23 @@ def _release(release: Release) -> ReleaseView:
         },
         "crdsBefore": dict.fromkeys(release.crds_before, True),
         "crdUpgrade": release.crd_upgrade,
-        "drift": [plain(asdict(item)) for item in release.drift],
+        # Why it drifts is in no emitted file.
+        "drift": [_without(asdict(item), "reason") for item in release.drift],
         "teardownBefore": {check.id: check_data(check) for check in release.teardown_before},
         "stuck": [plain(asdict(item)) for item in release.stuck],
-        "hooks": {f"{hook.event} {hook.name}": plain(asdict(hook)) for hook in release.hooks},
+        # What hooks do on deletion is in no emitted file.
+        "hooks": {f"{hook.event} {hook.name}": hook.effect for hook in release.hooks if "delete" not in hook.event},
         "crdsOnUpgrade": dict.fromkeys(release.crds_on_upgrade, True),
     }
     return ReleaseView(
-        release.id, release.component, release.piece, release.namespace, release.chart, facts, release.objects
+        release.id,
+        release.component,
+        release.piece,
+        release.namespace,
+        release.chart,
+        facts,
+        release.objects,
+        tuple((hook.event, hook.effect) for hook in release.hooks if "delete" in hook.event),
     )
 
 
