@@ -2,6 +2,10 @@
 
 Every figure is of a new process, as people run it: the wall clock and the peak memory that the system accounts to it.
 Rows of one table are measured in one run on one machine; nothing here fails a build, since machines differ.
+
+What a run is to find missing is put aside, not deleted: ext4 hands out no inode that was freed in the last minutes and
+searches past it for every new file, so that a run would pay for the deletions of the runs before it (measured for 3,000
+files: over 1 s of system time instead of 0.3 s).
 """
 
 from __future__ import annotations
@@ -125,21 +129,20 @@ def _bundles(folder: Path) -> list[str]:
 
 
 def _clear(folder: Path) -> Callable[[], None]:
-    def clear() -> None:
-        for name in ("out", ".bundlec"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-
-    return clear
+    """Take away the bundles and all that was remembered."""
+    return lambda: _put_aside(folder, "out", ".bundlec")
 
 
 def _forget(folder: Path) -> Callable[[], None]:
     """Take away the bundle and what was remembered of it; what was parsed of the sources stays."""
+    return lambda: _put_aside(folder, "out", ".bundlec/builds.json")
 
-    def forget() -> None:
-        shutil.rmtree(folder / "out", ignore_errors=True)
-        (folder / ".bundlec" / "builds.json").unlink(missing_ok=True)
 
-    return forget
+def _put_aside(folder: Path, *names: str) -> None:
+    aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=folder))
+    for name in names:
+        if (folder / name).exists():
+            (folder / name).rename(aside / Path(name).name)
 
 
 if __name__ == "__main__":
