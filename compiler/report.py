@@ -62,14 +62,23 @@ def _where(span: Span | None, root: Path, here: Path) -> str:
     if span.file.startswith("<"):  # no file: a flag or a default of ours
         return _printable(span.file.strip("<>"))
     line, column = span.line, span.column
-    if not line and (root / span.file).is_file():
+    if not line and _is_file(root / span.file):
         line, column = 1, 1  # the file as a whole; editors jump to its beginning
     return _printable(shown(span.file, root, here)) + (f":{line}:{column}" if line else "")
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
 def _excerpt(span: Span | None, root: Path) -> list[str]:
     """The source line with a caret under the column; nothing when it cannot be read."""
-    if span is None or not span.line or not (root / span.file).is_file():  # a pipe would be read for ever
+    if (
+        span is None or not span.line or span.file.startswith("<") or not _is_file(root / span.file)
+    ):  # a pipe would be read for ever
         return []
     try:
         lines = (root / span.file).read_text("utf-8-sig").splitlines()

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from compiler.pipeline import Compiled
     from compiler.write import WriteReport
 
+_BUNDLE = ("bundle.yaml", "checksums.txt")
+
 
 @click.command()
 @click.argument("bundles", nargs=-1, metavar="[BUNDLE|RECIPE]...", shell_complete=complete_name)
@@ -88,6 +90,8 @@ def build(
         raise UserError([Diagnostic("BC2001", f"{WORKSPACE_FILE} lists no bundle: nothing to build", at, fix)])
     if out is not None and out.resolve() == session.folder(catalog, None).resolve():
         out = None  # the committed folder by its name
+    if out is not None:
+        _refuse_place(session, out)
     compiled, warnings = _compile(catalog, chosen, knobs.flags(profile, deployers), out)
     session.warn(warnings)
     folder = session.folder(catalog, out)
@@ -177,6 +181,21 @@ def _refuse_unreproducible(
     message = f"{shown(flags)} changes the content of bundle `{entry.name}`"
     fix = f"give --out DIR, or write it into an entry of {WORKSPACE_FILE}"
     raise UserError([Diagnostic("BC5003", message, entry.origin.span(), fix)])
+
+
+def _refuse_place(session: Session, out: Path) -> None:
+    """--out may not lie where the next run would read its files as sources, or as part of a bundle: BC5001."""
+    place, root = out.resolve(), (session.root or Path()).resolve()
+    source = next((name for name in ("overlays", "mixins", "components") if place.is_relative_to(root / name)), None)
+    try:
+        bundle = next((p for p in (place, *place.parents) if all((p / name).is_file() for name in _BUNDLE)), None)
+        place.is_dir()
+    except OSError as error:
+        raise click.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from error
+    if source is not None or bundle is not None:
+        what = f"among the sources below {source}/" if source else f"in the bundle {session.shown(bundle or out)}"
+        fix = "name a folder of its own with --out"
+        raise UserError([Diagnostic("BC5001", f"--out {out} lies {what}", None, fix)])
 
 
 def _leftover(catalog: Catalog, folder: Path) -> list[Path]:

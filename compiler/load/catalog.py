@@ -128,10 +128,15 @@ class _Loader:
         node, _ = read
         for item in node.down("spec").items("data"):
             folder = self.root / item.data
-            if folder.is_dir():
+            try:
+                there = folder.is_dir()
+            except (OSError, ValueError):  # a name that no folder can have
+                there = False
+            if there:
                 roots.append(folder)
             else:
-                self.found.error("BC1206", f"there is no folder {item.data}", item.origin)
+                fix = "name a folder with overlays/, mixins/ or components/, relative to bundlec.yaml"
+                self.found.error("BC1206", f"there is no folder `{item.data}`", item.origin, fix=fix)
         workspace = build_workspace(node, self.parts)
         for bundle in workspace.bundles.values():
             if bundle.set:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,11 +30,14 @@ _SETTINGS = (
 
 
 def build_workspace(root: Node, parts: Parts) -> Workspace:
-    """The workspace that `root` (a valid bundlec.yaml) describes. BC1203 for bundle names and prefixes used twice."""
+    """The workspace that `root` (a valid bundlec.yaml) describes. BC1203 for bundle names and prefixes used twice,
+    BC1206 for an `out` that cannot be.
+    """
     spec = root.down("spec")
     bundles = [_bundle(node) for node in spec.items("bundles")]
     _once(((b.name, b.origin.down("name"), b.name) for b in bundles), "bundles have the name", parts)
     _once(((b.prefix or b.name, b.origin, b.name) for b in bundles), "bundles have the prefix", parts)
+    _check_out(spec, parts)
     return Workspace(
         origin=root.origin,
         out=spec.get("out", "out"),
@@ -40,6 +45,20 @@ def build_workspace(root: Node, parts: Parts) -> Workspace:
         settings=_settings(spec),
         policies=parts.assertions(spec, "policies"),
     )
+
+
+def _check_out(spec: Node, parts: Parts) -> None:
+    # BC1206 for a folder that no system takes, or whose files the next build would read as sources.
+    written = str(spec.get("out", "out"))
+    first = posixpath.normpath(written).split("/")[0]
+    why = None
+    if any(unicodedata.category(letter) == "Cc" for letter in written):
+        why = "is no name of a folder"
+    elif first in ("overlays", "mixins", "components"):
+        why = f"lies among the sources below {first}/, and would be read as one of them"
+    if why is not None:
+        fix = "name a folder of its own, such as `out`"
+        parts.found.error("BC1206", f"`{written}` {why}", spec.origin.down("out"), fix=fix)
 
 
 def _bundle(node: Node) -> BundleEntry:

@@ -383,3 +383,31 @@ def test_links_in_the_way(catalog: Path, tmp_path: Path):
     ran = bundlec("build", "--all", cwd=catalog)
     assert ran.status == 1
     assert "[BC5001] the target is a symbolic link, not a folder" in told(ran.err)[0]
+
+
+@pytest.mark.parametrize(
+    "place", ["overlays", "components/alpha", "mixins/new/deeper", "out/demo", "out/demo/flux/new"]
+)
+def test_a_place_among_the_sources_or_in_a_bundle_is_refused(catalog: Path, place: str):
+    """What is written there would be read as a source by the next run, or be in the way of the next build."""
+    assert bundlec("build", "--all", cwd=catalog).status == 0
+    before = {p: p.read_bytes() for p in catalog.rglob("*") if p.is_file() and ".bundlec" not in p.parts}
+    ran = bundlec("build", "demo", "--out", place, cwd=catalog)
+    assert (ran.status, ran.out) == (1, "")
+    assert f"[BC5001] --out {place} lies" in ran.err
+    assert "name a folder of its own with --out" in ran.err
+    assert {p: p.read_bytes() for p in catalog.rglob("*") if p.is_file() and ".bundlec" not in p.parts} == before
+
+
+def test_words_that_are_too_long_for_the_name_of_a_file_are_findings(catalog: Path, tmp_path: Path):
+    """A flag has no file behind it to show; a folder that cannot be is told."""
+    long = "x" * 300
+    ran = bundlec("build", "demo", "--storage-class", "a" * 250, "--out", str(tmp_path / "o"), cwd=catalog)
+    assert ran.status == 1
+    assert "[BC2006]" in ran.err
+    ran = bundlec("build", "demo", "--system-node-selector", f"{long}=x", "--out", str(tmp_path / "o"), cwd=catalog)
+    assert ran.status == 1
+    assert "[BC" in ran.err
+    ran = bundlec("build", "demo", "--out", long, cwd=catalog)
+    assert ran.status == 2
+    assert "File name too long" in ran.err
