@@ -34,12 +34,17 @@ class Memory:
     def __init__(self, root: Path, options: Mapping[str, Any]) -> None:
         self._root = root
         self._key = hashlib.blake2b(repr(sorted(options.items())).encode()).hexdigest()
+        self._data: list[str] = []
+        self._before = ""
 
     def recall(self) -> list[tuple[str, bool]] | None:
         """What to say, when a build would change nothing; None when the bundles must be compiled."""
         told = self._read().get(self._key)
         try:
-            if not isinstance(told, dict) or told["digest"] != self._digest(told["data"]):
+            # Taken before a source is read: what is edited from now on is not what this run builds.
+            self._data = list(told["data"]) if isinstance(told, dict) else []
+            self._before = self._digest(self._data)
+            if not isinstance(told, dict) or told["digest"] != self._before:
                 return None
             holds = all(_names(Path(folder)) == names for folder, names in told["beside"].items()) and all(
                 _holds(Path(target), digest) for target, digest in told["targets"].items()
@@ -55,7 +60,7 @@ class Memory:
         said: Sequence[tuple[str, bool]],
         beside: Sequence[Path] = (),
     ) -> None:
-        """Remember a build: its sources, its bundles by folder, and what to say when it would change nothing.
+        """Remember a build: the sources as `recall` found them, bundles by folder, what to say when nothing changed.
 
         `beside` are folders of which `said` depends on what else lies in them.
         """
@@ -65,7 +70,8 @@ class Memory:
         data = [str(folder) for folder in source.get("spec", {}).get("data", [])]
         try:
             entry = {
-                "digest": self._digest(data),
+                # Which folders count is known once they were read; then it is the next build that is remembered.
+                "digest": self._before if data == self._data else "",
                 "data": data,
                 "targets": {str(path.absolute()): _sha256(files[ownership.CHECKSUMS]) for path, files in built},
                 "beside": {str(folder.absolute()): _names(folder) for folder in beside},

@@ -68,6 +68,42 @@ def test_any_source_counts(catalog: Path, monkeypatch: pytest.MonkeyPatch):
     assert again(catalog, monkeypatch)[1]
 
 
+@pytest.mark.parametrize("edit", ["change", "add", "remove"])
+def test_what_is_edited_during_a_build_is_not_taken_for_built(
+    catalog: Path, monkeypatch: pytest.MonkeyPatch, edit: str
+):
+    source = min((catalog / "components").rglob("values.yaml"))
+    spare = source.with_name("spare.yaml")
+    if edit == "remove":
+        spare.write_text("{}")
+    (catalog / ".bundlec" / "builds.json").unlink()
+    real = pipeline.compile_bundle
+
+    def edited(*given: object) -> object:
+        if edit == "change":
+            source.write_text(source.read_text() + "\nadded: while it was built\n")
+        elif edit == "add":
+            spare.write_text("{}")
+        else:
+            spare.unlink()
+        return real(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "compile_bundle", edited)
+        assert bundlec("build", "--all", cwd=catalog).status == 0
+    assert again(catalog, monkeypatch)[1]
+    assert not again(catalog, monkeypatch)[1]
+
+
+def test_folders_that_bundlec_yaml_names_count_too(catalog: Path, monkeypatch: pytest.MonkeyPatch):
+    (catalog / "more" / "mixins").mkdir(parents=True)
+    workspace = catalog / "bundlec.yaml"
+    workspace.write_text(workspace.read_text().replace("spec:\n", "spec:\n  data: [more]\n", 1))
+    assert [again(catalog, monkeypatch)[1] for _ in range(3)] == [True, True, False]
+    (catalog / "more" / "mixins" / "note.txt").write_text("a file of a source folder")
+    assert [again(catalog, monkeypatch)[1] for _ in range(2)] == [True, False]
+
+
 def test_a_pipe_among_the_sources_is_not_waited_for(catalog: Path, monkeypatch: pytest.MonkeyPatch):
     source = min(p for p in (catalog / "components").rglob("*.yaml*") if p.parent.name == "manifests")
     source.unlink()
