@@ -199,12 +199,18 @@ def _check_sums(files: Files, found: Collector) -> None:
     if CHECKSUMS not in files:
         found.error("BC6003", f"{CHECKSUMS} is missing", Span(CHECKSUMS), fix="build the bundle again")
         return
+    strange: list[int] = []
     for number, line in enumerate(files[CHECKSUMS].decode("utf-8", "replace").splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None:
-            found.error("BC6002", "not a line of `sha256sum`", Span(CHECKSUMS, number, 1))
+            strange.append(number)
         else:
             sums[match["path"]] = match["sum"]
+    if strange:  # what it says of files would be as many errors as there are files
+        more = f", and {len(strange) - 1} more are none" if len(strange) > 1 else ""
+        message = f"not a line of `sha256sum`{more}: nothing can be compared with it"
+        found.error("BC6002", message, Span(CHECKSUMS, strange[0], 1), fix="build the bundle again")
+        return
     for path in sorted(files.keys() - sums.keys() - {CHECKSUMS}):
         found.error("BC6003", f"{path} does not belong to the bundle", Span(path), fix="move it out of the bundle")
     for path in sorted(sums.keys() - files.keys()):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compiler.cli.output import as_json, say
 from compiler.cli.session import Session, format_option
 from compiler.errors import Diagnostic, UserError
+from compiler.source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from compiler.model import Files
 
 
 @click.command()
@@ -17,17 +24,18 @@ from compiler.errors import Diagnostic, UserError
 @format_option("text", "json")
 @click.pass_obj
 def verify(session: Session, folders: tuple[Path, ...]) -> None:
-    """Verify emitted bundles: checksums both ways, and that every deployer's files hold every edge and gate.
+    """Verify emitted bundles: checksums both ways, modes, and that every deployer's files hold every edge and gate.
 
     Needs the bundles' folders only, no sources.
     """
     from compiler import proof
-    from compiler.write import read
+    from compiler.write import read, wrong_modes
 
     found: list[Diagnostic] = []
     for folder in folders:
         try:
-            found += [_below(d, folder) for d in proof.verify(read(folder))]
+            files = read(folder)
+            found += [_below(d, folder) for d in (*proof.verify(files), *_modes(wrong_modes(folder, files), files))]
         except UserError as error:
             found += error.diagnostics
     if found:
@@ -36,6 +44,14 @@ def verify(session: Session, folders: tuple[Path, ...]) -> None:
         say(as_json({"bundles": [str(folder) for folder in folders], "diagnostics": []}))
     else:
         say("\n".join(f"{folder}: checksums, files and order hold" for folder in folders))
+
+
+def _modes(paths: Iterable[str], files: Files) -> Iterator[Diagnostic]:
+    """What is executable and was not built so, or the reverse: content that begins with `#!` is."""
+    for path in paths:
+        runs = files[path].startswith(b"#!")
+        message = f"{path} is {'not ' if runs else ''}executable, and was {'' if runs else 'not '}built so"
+        yield Diagnostic("BC6002", message, Span(path), f"chmod {'+x' if runs else '-x'} {path}, or build it again")
 
 
 def _below(item: Diagnostic, folder: Path) -> Diagnostic:

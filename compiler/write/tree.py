@@ -135,6 +135,18 @@ def read(target: Path) -> Files:
         raise UserError([Diagnostic("BC1006", error.strerror or str(error), Span(str(target)))]) from error
 
 
+def wrong_modes(target: Path, files: Files) -> tuple[str, ...]:
+    """Those of `files`, as `read` gave them, that are executable and should not be, or the reverse.
+
+    Raises `UserError` BC1006 when the folder cannot be read.
+    """
+    try:
+        found = listing(target)
+    except OSError as error:
+        raise UserError([Diagnostic("BC1006", error.strerror or str(error), Span(str(target)))]) from error
+    return tuple(path for path in sorted(files.keys() & found.files.keys()) if not _same_mode(path, files[path], found))
+
+
 def _present(place: Path, target: Path) -> Listing:
     """What the target holds, all of it ours; raises `UserError` BC5001 otherwise."""
     # A folder of thousands of files that no build made is not walked just to say so.

@@ -309,3 +309,34 @@ def test_every_edited_line_of_a_manifest_is_a_cause(tmp_path: Path):
     assert f"changed: Widget beta-system/one  [{path}:6, 8]" in found.diff().out
     causes = found.json()["causes"]
     assert [(c["at"]["line"], c["changes"]) for c in causes] == [(n, {"object": 1}) for n in (6, 8, 15)]
+
+
+def test_a_renamed_overlay_is_told_once_whatever_else_the_bundles_are_made_of(tmp_path: Path):
+    """Neither as a cause and as without effect, nor once for every bundle."""
+    other = FILES["overlays/leaf.yaml"].replace("leaf}", "other}").replace("any-cloud", "other-cloud")
+    found = repository(
+        tmp_path,
+        {"overlays/other.yaml": other, "bundlec.yaml": appended("    - {name: second, recipe: other}\n")},
+    )
+    leaf, root = ("  base: base\n", "  base: root\n")
+    found.write(
+        {
+            "overlays/base.yaml": None,
+            "overlays/root.yaml": FILES["overlays/base.yaml"].replace("{name: base}", "{name: root}"),
+            "overlays/leaf.yaml": lambda text: text.replace(leaf, root),
+            "overlays/other.yaml": lambda text: text.replace(leaf, root),
+        }
+    )
+    for form in ("text", "md"):
+        told = found.diff("--format", form).out
+        assert "(moved)" not in told
+        assert told.count('-"base" +"root"') + told.count('["base", "leaf"]') == 1
+        assert told.count("changed: README.md") == 1
+        assert "the same words in each; shown: demo" in told
+    assert [c["at"]["file"] for c in found.json()["causes"]] == ["overlays/root.yaml"]
+
+
+def test_words_that_differ_are_not_taken_for_alike():
+    assert tell._words_of(("-| a | x, y |", "+| a | z, y |")) == tell._words_of(("-| a | x |", "+| a | z |"))
+    assert tell._words_of(("-| a | x, y |", "+| a | z, y |")) != tell._words_of(("-| a | x |", "+| a | w |"))
+    assert tell._words_of(("-| a | x, y |",)) is None

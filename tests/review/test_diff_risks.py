@@ -91,6 +91,7 @@ def risks(
     ("head", "base", "expected"),
     [
         ({"components/gamma/component.yaml": replaced("v4.5.6", "v4.6.0")}, {}, []),
+        ({"components/gamma/component.yaml": replaced("v4.5.6", "v4.7.0")}, {}, [("skipped-minor", "medium", "gamma")]),
         ({"components/gamma/component.yaml": replaced("v4.5.6", "v5.0.0")}, {}, [("major-version", "high", "gamma")]),
         ({"components/gamma/component.yaml": replaced("v4.5.6", "v4.5.5")}, {}, [("downgrade", "high", "gamma")]),
         ({"components/gamma/component.yaml": replaced("name: gamma, version", "name: gamma2, version")}, {},
@@ -111,6 +112,12 @@ def risks(
          {"components/gamma/values.yaml": "kernelDriver: {version: a}\n"}, [("driver", "high", "gamma")]),
         ({"components/gamma/values.yaml": "agent: {hostNetwork: true}\n"},
          {"components/gamma/values.yaml": "agent: {hostNetwork: false}\n"}, [("privileged", "high", "gamma")]),
+        ({"components/gamma/values.yaml": "agent: {hostNetwork: 1}\n"},
+         {"components/gamma/values.yaml": "agent: {hostNetwork: 0}\n"}, [("privileged", "high", "gamma")]),
+        ({"components/gamma/values.yaml": "agent: {privileged: 'false'}\n"}, {"components/gamma/values.yaml": "a: b\n"},
+         [("privileged", "high", "gamma")]),  # a text that is not empty is true to `if`
+        ({"components/gamma/values.yaml": "agent: {hostNetwork: 1}\n"},
+         {"components/gamma/values.yaml": "agent: {hostNetwork: true}\n"}, []),
         ({"components/gamma/component.yaml": appended("  install: {wait: none}\n")}, {}, [("wait", "medium", "gamma")]),
         ({"components/beta/component.yaml": appended("  needs: [{component: gamma}]\n"),
           "overlays/leaf.yaml": replaced("      dependencyRefs: [beta]\n", "")}, {},
@@ -157,6 +164,51 @@ def test_a_crd_that_nothing_brings_any_more(tmp_path: Path):
 
     assert risks(tmp_path / "a", bumped(more, "  checks:\n"), base) == [("crd-removed", "high", "alpha")]
     assert risks(tmp_path / "b", bumped("[v1, v2]", "[v2]"), base) == [("crd-version", "high", "alpha")]
+
+
+@pytest.mark.parametrize(
+    ("value", "gone"), [("1", False), ('"yes"', False), ("0", True), ('""', True), ("false", True)]
+)
+def test_crds_behind_a_switch_are_there_when_helm_takes_it_for_on(tmp_path: Path, value: str, gone: bool):
+    path = "components/gamma/component.yaml"
+    crd = (
+        "  crds: [{name: cogs.example.org, kind: Cog, scope: Namespaced, from: templates, "
+        "when: {value: .createCRDs, equals: true}}]\n"
+    )
+    base: dict[str, Change] = {path: appended(crd), "components/gamma/values.yaml": "createCRDs: true\n"}
+    head: dict[str, Change] = {"components/gamma/values.yaml": f"createCRDs: {value}\n"}
+    assert (("crd-removed", "high", "gamma") in risks(tmp_path, head, base)) is gone
+
+
+def test_what_to_do_before_a_skipped_version_is_told_once_with_the_risk(tmp_path: Path):
+    path = "components/gamma/component.yaml"
+    found = repository(tmp_path, {path: appended("  upgrade: {before: [one minor version at a time]}\n")})
+    found.write({path: lambda text: text.replace("v4.5.6", "v4.8.0")})
+    (bundle,) = found.json()["bundles"]
+    (risk,) = bundle["risks"]
+    assert risk["text"].startswith("chart v4.5.6 -> v4.8.0 skips 2 minor versions")
+    assert [advice["text"] for advice in risk["advice"]] == ["one minor version at a time"]
+    assert found.diff().out.count("one minor version at a time") == 1
+    found.write({path: lambda text: text.replace("v4.8.0", "v4.6.0")})
+    assert found.json()["bundles"][0]["risks"] == []
+    assert "before the upgrade: one minor version at a time" in found.diff().out
+
+
+def test_another_image_of_the_gates_is_one_risk_however_many_gates_there_are(tmp_path: Path):
+    base: dict[str, Change] = {
+        "bundlec.yaml": appended("  gates: {job: {image: 'registry.example.org/kubectl:1.30'}}\n"),
+        "components/beta/manifests/widget.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n",
+        "overlays/leaf.yaml": lambda text: text.replace(
+            "dependencyRefs: [alpha]", "dependencyRefs: [{name: alpha, until: api}]"
+        ).replace("dependencyRefs: [beta]", "dependencyRefs: [{name: alpha, until: api}]"),
+    }
+    found = repository(tmp_path, base)
+    found.write({"bundlec.yaml": lambda text: text.replace("kubectl:1.30", "kubectl:1.31")})
+    (risk,) = found.json()["bundles"][0]["risks"]
+    assert (risk["kind"], risk["severity"]) == ("gate-image", "medium")
+    assert "kubectl:1.30" in risk["text"]
+    assert "kubectl:1.31" in risk["text"]
+    assert (risk["at"]["file"], risk["at"]["line"]) == ("bundlec.yaml", 8)
 
 
 def test_a_disruptive_component_without_a_selector(tmp_path: Path):

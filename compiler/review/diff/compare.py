@@ -318,7 +318,8 @@ def _notes(before: ComponentView, after: ComponentView) -> tuple[str, ...]:
     if old is None or new is None or new < old:
         return ()
     component = after.resolved.component
-    notes = [f"before the upgrade: {text}" for text in component.upgrade_before]
+    told = risks.skipped(before, after)  # then the risk tells it
+    notes = [f"before the upgrade: {text}" for text in component.upgrade_before if not told]
     for to, text in component.upgrade_notes:
         at = parse_version(to)
         if at is not None and old < at <= new:

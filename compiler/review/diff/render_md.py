@@ -79,7 +79,7 @@ def _pieces(report: Report) -> Iterator[Piece]:
             cells = (_escape(cell).replace("|", "\\|") for cell in tell.bundle_row(bundle))
             yield Piece("Bundles", 3, "row", "| " + " | ".join(cells) + " |")
     yield from _components(report)
-    for entry, names in groups(bundles, "fields"):
+    for entry, names in groups(bundles, "fields", _entry):
         yield Piece("Settings and facts of the bundles", 4, "field", _entry(entry, tell.where(names, report)))
     yield from _files(report)
     yield from (Piece("Sources without any effect on these bundles", 5, "source", f"- {_code(f)}") for f in report.idle)

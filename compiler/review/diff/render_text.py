@@ -43,7 +43,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield tell.component_title(component).replace("`", "") + tell.where(names, report)
         yield from (f"  {line}" for line in _component(component))
-    fields = groups(bundles, "fields")
+    fields = groups(bundles, "fields", lambda entry: tuple(_entry(entry)))
     if fields:
         yield from ("", "Settings and facts of the bundles")
         for entry, names in fields:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -91,15 +91,17 @@ def _rank(item: Cause) -> Any:
     return -len(item.bundles), not whole_, item.place.file, item.place.line, item.place.side
 
 
-def groups(bundles: Iterable[BundleDiff], part: str) -> list[tuple[Any, tuple[str, ...]]]:
+def groups(
+    bundles: Iterable[BundleDiff], part: str, told: Callable[[Any], Any] = repr
+) -> list[tuple[Any, tuple[str, ...]]]:
     """The items of a part (`components`, `risks`, `order`, ...) over all bundles, each once, with its bundles.
 
-    In the order of their first bundle.
+    In the order of their first bundle. Items are one where `told` says the same of them.
     """
-    found: dict[str, tuple[Any, list[str]]] = {}
+    found: dict[Any, tuple[Any, list[str]]] = {}
     for bundle in bundles:
         for item in getattr(bundle, part):
-            found.setdefault(repr(item), (item, []))[1].append(bundle.name)
+            found.setdefault(told(item), (item, []))[1].append(bundle.name)
     return [(item, tuple(dict.fromkeys(names))) for item, names in found.values()]
 
 
@@ -161,9 +163,10 @@ def _idle(files: Iterable[str], named: Iterable[str], sources: Sources) -> Itera
     for new in sorted(left - sources.base.keys()):
         gone = (f for f in sorted(left - sources.head.keys()) if _alike(sources.base[f], sources.head[new]))
         old = next(gone, None)
-        if old is not None and not {old, new} <= known:
+        if old is not None:
             left -= {old, new}
-            yield f"{old} -> {new} (moved)"
+            if not {old, new} & known:  # else a line of it is a cause, which tells the new name
+                yield f"{old} -> {new} (moved)"
     yield from sorted(left - known)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compiler import predicates
@@ -13,7 +14,7 @@ from compiler.paths import MISSING, lookup
 from compiler.review.diff.blame import Blame
 from compiler.review.diff.model import SEVERITIES, Entry, OrderChange, Risk, Severity
 from compiler.review.diff.objects import Pair
-from compiler.review.diff.risks_objects import pod_security, risks_of_object, risky_values
+from compiler.review.diff.risks_objects import pod_security, risks_of_object, risky_values, switches
 from compiler.review.diff.snapshot import ComponentView, Snapshot
 from compiler.review.diff.values import Change, same
 from compiler.review.diff.words import arrow, brief
@@ -192,6 +193,12 @@ def _field(entry: Entry, base: Snapshot, head: Snapshot) -> Iterator[Risk]:
         gone = sorted(set(base.facts["settings"]["deployers"]) - set(head.facts["settings"]["deployers"]))
         if gone:
             yield Risk("deployer", "high", "", f"no files any more for {', '.join(gone)}", (), entry.at)
+    elif path == "settings.gates.image":
+        text = f"the image of the gates' Jobs changes: {arrow(change)}; it runs with the rights of the guards"
+        pull: Advice = (
+            ("", "check that every cluster can pull it, and with which secret, before anything waits on it"),
+        )
+        yield Risk("gate-image", "medium", "", text, pull, entry.at)
     elif path.startswith("settings.gates.ready"):
         yield Risk("gate-changed", "high", "", f"{told}: gates until ready", (), entry.at)
     elif path.startswith("constraints") and change.verb in {"removed", "changed"}:
@@ -211,6 +218,18 @@ def _version(old: ComponentView, new: ComponentView, at: Any) -> Iterator[Risk]:
         yield Risk("major-version", "high", new.name, f"{told} is another major version", (), at)
     elif before[0] == 0 and before[:2] != after[:2]:
         yield Risk("major-version", "medium", new.name, f"{told}: below 1.0 a minor version may break", (), at)
+    elif skipped(old, new):
+        between = "a minor version" if after[1] - before[1] == 2 else f"{after[1] - before[1] - 1} minor versions"
+        text = f"{told} skips {between}: upgrades are tested from one minor version to the next"
+        # What the component says about upgrades is there to be done or known before.
+        said = new.resolved.component.upgrade_before if new.resolved is not None else ()
+        yield Risk("skipped-minor", "medium", new.name, text, tuple(("", words) for words in said), at)
+
+
+def skipped(old: ComponentView, new: ComponentView) -> bool:
+    """Whether a chart goes over a minor version of the same major version, from 1.0 on."""
+    before, after = parse_version(old.version or ""), parse_version(new.version or "")
+    return before is not None and after is not None and before[0] == after[0] > 0 and after[1] - before[1] > 1
 
 
 def _declared_crds(old: ComponentView, new: ComponentView, base: Snapshot, head: Snapshot) -> Iterator[Risk]:
@@ -233,10 +252,13 @@ def _crds(snapshot: Snapshot, name: str) -> set[str]:
     if view is None or view.resolved is None or snapshot.plan is None:
         return set()
     known = facts(snapshot.plan.recipe)
+    switched = {name: replace(item, values=switches(item.values)) for name, item in known.components.items()}
+    # A chart takes whatever is not empty for a switch that is on: `createCRDs: 1` brings them as `true` does.
+    both = (known, replace(known, components=switched))
     found = set()
     for crd in view.resolved.component.crds:
         try:
-            if crd.when is None or predicates.evaluate(crd.when, known):
+            if crd.when is None or any(predicates.evaluate(crd.when, seen) for seen in both):
                 found.add(crd.name)
         except UserError:  # a predicate that cannot be decided is reported when compiling
             found.add(crd.name)

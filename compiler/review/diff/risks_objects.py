@@ -249,11 +249,25 @@ def risky_values(found: Iterable[Change]) -> Iterator[tuple[Change, str, Severit
         words = [str(step) for step in change.steps if isinstance(step, str)]
         last = words[-1] if words else ""
         where = f"`{change.path}`"
-        if last in {*_HOST, "privileged", "allowPrivilegeEscalation"} and change.new is True:
+        if last in {*_HOST, "privileged", "allowPrivilegeEscalation"} and _is_on(change.new) > _is_on(change.old):
             yield change, "privileged", "high", f"{where} is switched on"
         elif _is_version(words, last):
             driver = any("driver" in word.lower() for word in words)
             yield change, "driver" if driver else "image", "high" if driver else "medium", where
+
+
+def _is_on(value: Any) -> bool:
+    """Whether `if` of a Helm template takes a value for true: whatever is there and not empty, false or zero."""
+    return value is not MISSING and bool(value)
+
+
+def switches(data: Any) -> Any:
+    """A tree of values with each scalar as `if` of a Helm template reads it; null stays."""
+    if isinstance(data, Mapping):
+        return {key: switches(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [switches(value) for value in data]
+    return data if data is None else _is_on(data)
 
 
 def _is_version(words: Sequence[str], last: str) -> bool:

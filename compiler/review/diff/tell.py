@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from compiler.errors import Diagnostic
 from compiler.paths import MISSING
@@ -116,21 +119,48 @@ def folded(report: Report) -> str:
 
 def file_groups(report: Report) -> list[tuple[str, tuple[str, ...]]]:
     """(title, hunk) of the files that no other entry shows, alike ones of one bundle and of several together."""
-    found: dict[tuple[object, ...], tuple[FileChange, dict[str, None], dict[str, None]]] = {}
+    shown: dict[tuple[Any, ...], dict[tuple[str, ...], str]] = {}  # the hunks that count as alike, each with a bundle
+    found: dict[tuple[Any, ...], tuple[FileChange, dict[str, None], dict[str, None]]] = {}
     for bundle in differing(report):
         for item in bundle.files:
             if item.part not in {"wiring", "words"} and not item.reordered:
                 continue
             # Files that came or went are shown by name only, so the name is what tells them apart.
-            content = item.hunk if item.status == "changed" and item.hunk else item.path
+            content: Any = item.hunk if item.status == "changed" and item.hunk else item.path
+            if content == item.hunk and item.part == "words":
+                content = _words_of(item.hunk) or item.hunk
             key = (item.status, item.part, item.reordered, content)
             _, paths, names = found.setdefault(key, (item, {}, {}))
             paths[item.path] = None
             names[bundle.name] = None
+            shown.setdefault(key, {}).setdefault(item.hunk, bundle.name)
     return [
-        (_file_title(item, list(paths)) + where(list(names), report), item.hunk if item.status == "changed" else ())
-        for item, paths, names in found.values()
+        (
+            _file_title(item, list(paths))
+            + where(list(names), report)
+            + (f", the same words in each; shown: {shown[key][item.hunk]}" if len(shown[key]) > 1 else ""),
+            item.hunk if item.status == "changed" else (),
+        )
+        for key, (item, paths, names) in found.items()
     ]
+
+
+def _words_of(hunk: Sequence[str]) -> Any:
+    """Which words of a short hunk others replace, line by line; None where lines came or went.
+
+    Tables of READMEs list what every bundle has more of: a name that changes there changes alike in all of them.
+    """
+    old, new = ([line[1:] for line in hunk if line.startswith(sign)] for sign in "-+")
+    if len(old) != len(new) or not 0 < len(old) <= 3:
+        return None
+    found = []
+    for pair in zip(old, new, strict=True):
+        left, right = (re.findall(r"[\w.-]+|\s+|.", line) for line in pair)
+        codes = difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+        found.append(tuple(("".join(left[a:b]), "".join(right[c:d])) for tag, a, b, c, d in codes if tag != "equal"))
+    # Of lines that others replace as a whole the words say too little.
+    small = all(len(words) <= 2 for words in found)
+    return tuple(found) if small else None
 
 
 def _file_title(item: FileChange, paths: Sequence[str]) -> str:
