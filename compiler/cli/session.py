@@ -16,7 +16,7 @@ from compiler.errors import Diagnostic, UserError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from compiler.model import BundleEntry, Catalog
+    from compiler.model import BundleEntry, Catalog, Workspace
 
 WORKSPACE_FILE = "bundlec.yaml"
 MOST_SHOWN = 100
@@ -30,13 +30,14 @@ class Session:
     """One run of the command line.
 
     `workspace` is what -C names, `root` the workspace that was found, `form` the format of the results, `outcome` what
-    to say below errors.
+    to say below errors, `workspace_read` what bundlec.yaml says once it was read.
     """
 
     workspace: Path | None = None
     root: Path | None = None
     form: str = "text"
     outcome: str = ""
+    workspace_read: Workspace | None = None
 
     def catalog(self) -> Catalog:
         """The catalog of the workspace; its warnings are printed. Raises UserError (BC1xxx)."""
@@ -44,6 +45,7 @@ class Session:
 
         self.root = find_root(self.workspace)
         catalog = pipeline.read_catalog(self.root)
+        self.workspace_read = catalog.workspace
         self.warn(catalog.warnings)
         return catalog
 
@@ -58,13 +60,26 @@ class Session:
         return report.shown(str(path), Path(), _here())
 
     def warn(self, found: Sequence[Diagnostic]) -> None:
-        """Print warnings."""
-        if found:
-            say(self._text(found), err=True)
+        """Print warnings, but for those that the workspace waives."""
+        for text, err in self.told(found):
+            say(text, err=err)
 
     def told(self, found: Sequence[Diagnostic]) -> list[tuple[str, bool]]:
         """What `warn` prints, as (text, whether it goes to stderr)."""
-        return [(self._text(found), True)] if found else []
+        left = self._not_waived(found)
+        return [(self._text(left), True)] if left else []
+
+    def _not_waived(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """What `lint.waivers` of bundlec.yaml does not cover.
+
+        On whatever day: what a command says follows from the sources alone, and `lint` tells of a waiver that ran out.
+        """
+        if not found or self.workspace_read is None:
+            return list(found)
+        from compiler.review.lint.waivers import waivers
+
+        accepted = waivers(self.workspace_read)
+        return [d for d in found if d.severity == "error" or not any(waiver.covers(d) for waiver in accepted)]
 
     def report(self, found: Sequence[Diagnostic]) -> None:
         """Print findings, errors among them, and their number; with `--format json` also as the result."""

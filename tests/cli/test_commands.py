@@ -95,6 +95,37 @@ def test_graph(catalog: Path):
     assert bundlec("graph", "demo", "--format", "dot", cwd=catalog).out.startswith("digraph ")
 
 
+def test_a_waiver_holds_for_every_command(catalog: Path):
+    path, where = catalog / "bundlec.yaml", "components/gamma/component.yaml"
+    rule = "  rules: [{id: a, severity: warning, that: {value: .some, exists: true}, message: nothing is set}]\n"
+    (catalog / where).write_text((catalog / where).read_text() + rule)
+    commands = (["build", "--all"], ["build", "--all", "--check"], ["graph", "demo"])
+    assert all("[BC3006]" in bundlec(*words, cwd=catalog).err for words in commands)
+    path.write_text(path.read_text() + f"  lint: {{waivers: [{{code: BC3006, where: {where}, reason: known}}]}}\n")
+    bundlec("build", "--all", cwd=catalog)
+    assert [bundlec(*words, cwd=catalog).err for words in commands] == ["", "", ""]
+
+
+def test_verify_sees_modes(catalog: Path, tmp_path: Path):
+    bundlec("build", "--all", "--out", str(tmp_path / "o"), cwd=catalog)
+    (tmp_path / "o/demo/deploy.sh").chmod(0o644)
+    (tmp_path / "o/demo/recipe.yaml").chmod(0o755)
+    ran = bundlec("verify", "o/demo", cwd=tmp_path)
+    assert ran.status == 1
+    assert "deploy.sh is not executable, and was built so" in ran.err
+    assert "recipe.yaml is executable, and was not built so" in ran.err
+    assert "2 errors" in ran.err
+
+
+def test_verify_of_garbage_is_one_error(catalog: Path, tmp_path: Path):
+    bundlec("build", "--all", "--out", str(tmp_path / "o"), cwd=catalog)
+    (tmp_path / "o/demo/checksums.txt").write_bytes(bytes(range(256)) * 100)
+    ran = bundlec("verify", "o/demo", cwd=tmp_path)
+    assert ran.status == 1
+    assert "1 error" in ran.err
+    assert "not a line of `sha256sum`" in ran.err
+
+
 def test_verify_needs_no_sources(catalog: Path, tmp_path: Path):
     bundlec("build", "demo", "--out", tmp_path / "o", cwd=catalog)
     assert bundlec("verify", "o/demo", cwd=tmp_path) == Ran(0, "o/demo: checksums, files and order hold\n", "")
