@@ -51,7 +51,8 @@ def without_gate(path: Path) -> None:
 
 
 def folder_in_the_way(root: Path) -> None:
-    (root / "bundlec.yaml").write_text(FILES[WORKSPACE].replace("spec:\n", "spec:\n  out: overlays/leaf.yaml\n"))
+    (root / "notes.txt").write_text("mine\n")
+    (root / "bundlec.yaml").write_text(FILES[WORKSPACE].replace("spec:\n", "spec:\n  out: notes.txt\n"))
 
 
 EXAMPLES: Mapping[str, Example] = {
