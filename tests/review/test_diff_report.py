@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from compiler.review.diff import order, tell
 from compiler.review.diff.files import file_changes
-from compiler.review.diff.model import Report, Risk
+from compiler.review.diff.model import BundleDiff, Report, Risk
 from compiler.review.diff.render_md import LIMIT, markdown
-from compiler.review.diff.report import report
+from compiler.review.diff.report import report, risks
 from compiler.review.diff.sides import compiled
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.sources import Sources
@@ -340,3 +340,20 @@ def test_words_that_differ_are_not_taken_for_alike():
     assert tell._words_of(("-| a | x, y |", "+| a | z, y |")) == tell._words_of(("-| a | x |", "+| a | z |"))
     assert tell._words_of(("-| a | x, y |", "+| a | z, y |")) != tell._words_of(("-| a | x |", "+| a | w |"))
     assert tell._words_of(("-| a | x, y |",)) is None
+
+
+def test_rights_of_the_gates_of_several_bundles_are_told_once():
+    """They differ in the prefix only; what one bundle alone has keeps its name."""
+
+    def bundle(name: str, *texts: str) -> BundleDiff:
+        return BundleDiff(name, "changed", risks=tuple(Risk("rbac", "low", "", text) for text in texts))
+
+    text = "Role one/%s-gates binds %s-gates to ServiceAccount %s-gates/gates"
+    several = [
+        bundle("x", text.replace("%s", "ab"), "Role one/ab-gates grants more"),
+        bundle("y", text.replace("%s", "c-d")),
+    ]
+    (first, names), (second, alone) = risks(several)
+    assert first.text == text.replace("%s", "(prefix)")
+    assert names == ("x", "y")
+    assert (second.text, alone) == ("Role one/ab-gates grants more", ("x",))

@@ -10,7 +10,7 @@ from compiler.records import dataclass
 from compiler.review.diff import tell
 from compiler.review.diff.model import SEVERITIES, Entry, Report
 from compiler.review.diff.objects import text_hunk
-from compiler.review.diff.report import groups
+from compiler.review.diff.report import groups, risks
 from compiler.review.diff.words import arrow, count, text_of
 
 LIMIT = 65536
@@ -62,8 +62,7 @@ def _pieces(report: Report) -> Iterator[Piece]:
     yield from (Piece("Notes", 1, "note", f"- {_escape(note)}") for note in report.notes)
     yield from _broken(report)
     bundles = tell.differing(report)
-    found = groups(bundles, "risks")
-    for risk, names in sorted(found, key=lambda pair: SEVERITIES.index(pair[0].severity)):
+    for risk, names in sorted(risks(bundles), key=lambda pair: SEVERITIES.index(pair[0].severity)):
         at = f" — {_code(str(risk.at))}" if risk.at else ""
         lines = [f"- **{risk.severity}** {_escape(tell.risk(risk) + tell.where(names, report))}{at}"]
         lines += [f"  - {who + ': ' if who else ''}{_escape(advice)}" for who, advice in risk.advice]

@@ -8,7 +8,7 @@ from compiler.paths import MISSING
 from compiler.review.diff import tell
 from compiler.review.diff.model import ComponentDiff, Entry, Report
 from compiler.review.diff.objects import text_hunk
-from compiler.review.diff.report import groups
+from compiler.review.diff.report import groups, risks
 from compiler.review.diff.words import arrow
 
 
@@ -76,7 +76,7 @@ def _broken(report: Report) -> Iterator[str]:
 
 
 def _risks(report: Report) -> Iterator[str]:
-    found = groups(tell.differing(report), "risks")
+    found = risks(tell.differing(report))
     if not found:
         return
     yield from ("", "Risks")

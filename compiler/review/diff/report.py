@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 from compiler.errors import Diagnostic
 from compiler.records import dataclass
 from compiler.review.diff.compare import compare, likeness, whole
-from compiler.review.diff.model import BundleDiff, Cause, Place, Report
+from compiler.review.diff.model import BundleDiff, Cause, Place, Report, Risk
 from compiler.review.diff.snapshot import Snapshot
 from compiler.review.diff.sources import Sources
 from compiler.review.diff.words import count
 
+_GATES = re.compile(r"(?<![\w-])[a-z0-9][a-z0-9-]*-gates(?![\w-])")
 _ALIKE = 0.5  # share of equal releases from which a bundle of another name counts as the renamed one
 
 
@@ -103,6 +105,28 @@ def groups(
         for item in getattr(bundle, part):
             found.setdefault(told(item), (item, []))[1].append(bundle.name)
     return [(item, tuple(dict.fromkeys(names))) for item, names in found.values()]
+
+
+def told_risk(item: Risk) -> Risk:
+    """A risk without the prefix of its bundle, where it is about the rights of the bundle's own gates."""
+    if item.component or item.kind != "rbac":
+        return item
+    return replace(item, text=_GATES.sub("(prefix)-gates", item.text))
+
+
+def risks(bundles: Iterable[BundleDiff]) -> list[tuple[Risk, tuple[str, ...]]]:
+    """The risks of all bundles, each once, with its bundles; what differs in the bundles' prefixes only is one."""
+    items = list(bundles)
+    exact: dict[Risk, set[Risk]] = {}
+    for bundle in items:
+        for risk in bundle.risks:
+            exact.setdefault(told_risk(risk), set()).add(risk)
+    found = groups(items, "risks", told_risk)
+    return [(item if len(exact[told_risk(item)]) == 1 else told_risk(item), names) for item, names in found]
+
+
+def _told(bundles: Iterable[BundleDiff]) -> set[Risk]:
+    return {told_risk(risk) for bundle in bundles for risk in bundle.risks}
 
 
 def _effects(bundle: BundleDiff) -> Iterator[tuple[Place | None, str, Any, str]]:
@@ -203,11 +227,11 @@ def _verdict(result: Report) -> str:
         verb = "compiles" if len(result.bundles) == 1 else "compile"
         return f"No change: {count(len(result.bundles), 'bundle')} {verb} to the same files."
     if loud:
-        risks = {repr(r) for b in loud for r in b.risks}
+        found = _told(loud)
         all_ = len(loud) == len(result.bundles)
         where = f"{count(len(loud), 'bundle')}" if all_ else f"{len(loud)} of {count(len(result.bundles), 'bundle')}"
-        high = len({repr(r) for b in loud for r in b.risks if r.severity == "high"})
-        told = f"{count(len(risks), 'risk')} ({high} high)" if risks else "no known risk"
+        high = sum(1 for risk in found if risk.severity == "high")
+        told = f"{count(len(found), 'risk')} ({high} high)" if found else "no known risk"
         which = f" ({loud[0].name})" if len(loud) == 1 else ""  # there may be no table that names it
         if charts := _other_charts(loud):
             told += f"; {count(charts, 'chart')} changed version or source, contents not compared"
