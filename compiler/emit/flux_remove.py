@@ -10,7 +10,7 @@ from compiler.model import Files, Release
 
 SCRIPT = "flux/remove.sh"
 
-_WORDS = 9  # release RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN || return
+_WORDS = 10  # release RELEASE COMPONENT NAMESPACE OBJECT SECONDS KEEP TEARDOWN || return
 _SMALL = 180  # seconds for a node without a release; its attempts are short
 
 
@@ -40,7 +40,7 @@ def read_back(files: Files) -> tuple[tuple[str, ...], dict[str, frozenset[str]]]
         if line[0] == "release" and len(line) == _WORDS and line[-2:] == ["||", "return"]
     ]
     teardown = gatelib.read_teardown(files)
-    waits = {line[1]: teardown.get(line[1], frozenset()) for line in lines if line[6] == "yes"}
+    waits = {line[1]: teardown.get(line[1], frozenset()) for line in lines if line[7] == "yes"}
     return tuple(line[1] for line in lines), waits
 
 
@@ -48,7 +48,8 @@ def _steps(site: Site, gates: Mapping[str, Sequence[str]], nodes: Sequence[str])
     for release in reversed(site.plan.releases):
         keep, teardown = ("yes" if flag else "no" for flag in (release.keep, release.teardown_before))
         seconds = 2 * (release.install.timeout + flux_nodes.MARGIN)  # an attempt that is under way ends first
-        yield shell.words(["release", release.id, release.component, site.name(release.id), seconds, keep, teardown])
+        where = [release.id, release.component, release.namespace, site.name(release.id)]
+        yield shell.words(["release", *where, seconds, keep, teardown])
         for gate in gates.get(release.id, ()):
             yield shell.words(["gate", site.name(gate), _SMALL])
     for what in (flux_jobs.ACCESS, flux_nodes.NAMESPACES, flux_nodes.ROOT):

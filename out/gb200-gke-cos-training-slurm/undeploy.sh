@@ -185,9 +185,25 @@ find_foreign() {
   fi
 }
 
+# find_keepers: refuses to take the CRDs and namespaces from under Argo CD or Flux, of whose doing Helm has no record; and to
+# take releases for gone that Helm recorded elsewhere.
+find_keepers() {
+  local rows kind other=secret
+  [[ $(helm_storage) == configmap ]] || other=configmap
+  rows=$(look get "$other" --all-namespaces -l "owner=helm,bundlec.dev/bundle=$BUNDLE" -o name) || rows=''
+  [[ -z $rows ]] || die "Helm keeps releases of this bundle in ${other}s: set HELM_DRIVER=$other"
+  [[ -n $PURGE ]] || return 0
+  for kind in applications.argoproj.io helmreleases.helm.toolkit.fluxcd.io; do
+    rows=$(look get "$kind" --all-namespaces -l "bundlec.dev/bundle=$BUNDLE" -o name) || rows=''
+    [[ -z $rows ]] || die "--purge would take the CRDs and namespaces from under ${rows//$'\n'/ }: argocd/remove.sh or flux/remove.sh first"
+  done
+}
+
 stop() { # ID STATUS
+  local only=''
+  if ((${#ONLY[@]})); then only=$(printf ' --only %s' ${ONLY[@]+"${ONLY[@]}"}); fi
   stuck_objects
-  say "error: stopped at $1; once that is settled: ./undeploy.sh${KUBE_CONTEXT:+ --context $KUBE_CONTEXT}${PURGE:+ --purge}${FORCE_FOREIGN:+ --force-foreign}"
+  say "error: stopped at $1; once that is settled: ./undeploy.sh$only${KUBE_CONTEXT:+ --context $KUBE_CONTEXT}${PURGE:+ --purge}${FORCE_FOREIGN:+ --force-foreign}"
   exit "$2"
 }
 
@@ -199,7 +215,7 @@ stuck() { # GROUP KIND NAMESPACE FINALIZER COMMAND...
     if [[ $line == *"\"$4\""* ]]; then hits+=("${line%% *}"); fi
   done <<<"$seen"
   ((${#hits[@]})) || return 0
-  say "stuck: $2 ${hits[*]#/} wait(s) for the finalizer $4. First let its controller finish (deploy it again if it is gone). Else by hand:"
+  say "stuck: $2 ${hits[*]#/} wait(s) for the finalizer $4. First let its controller finish (deploy it again if it is gone). Else by hand${KUBE_CONTEXT:+, in the context $KUBE_CONTEXT}:"
   for line in "${@:5}"; do say "  $line"; done
 }
 
@@ -224,10 +240,11 @@ purge() {
 }
 
 confirm() {
-  local answer=''
+  local answer='' what=''
   [[ -z $YES ]] || return 0
   [[ -t 0 ]] || usage_error 'nobody to ask: pass --yes'
-  printf 'Remove the bundle %s%s? Type its name: ' "$BUNDLE" "${PURGE:+ with its CRDs and namespaces}" >&2
+  if ((${#ONLY[@]})); then what=" ${ONLY[*]} of"; fi
+  printf 'Remove%s the bundle %s%s? Type its name: ' "$what" "$BUNDLE" "${PURGE:+ with its CRDs and namespaces}" >&2
   read -r answer || :
   [[ $answer == "$BUNDLE" ]] || die 'nothing was removed'
 }
@@ -256,6 +273,7 @@ main() {
   check_selection
   check_tools
   say "bundle $BUNDLE, context ${KUBE_CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
+  find_keepers
   find_foreign
   GATE_TEARDOWN=yes
   if [[ -n $DRY_RUN ]]; then GATE_MODE='peek'; else confirm; fi

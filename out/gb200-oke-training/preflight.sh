@@ -220,7 +220,13 @@ check_releases() {
       flux=$(look get helmreleases.helm.toolkit.fluxcd.io --all-namespaces -l "bundlec.dev/bundle=$BUNDLE" -o \
         'jsonpath={range .items[*]}{.spec.storageNamespace}/{.spec.releaseName}{"\n"}{end}') || flux=''
     fi
-    if [[ -z $bundle && $'\n'$flux$'\n' == *$'\n'"$name"$'\n'* ]]; then continue; fi
+    if [[ -z $bundle && $'\n'$flux$'\n' == *$'\n'"$name"$'\n'* ]]; then
+      [[ -n ${BUNDLEC_DEPLOYS:-} ]] || continue
+      FOREIGN+=("$name")
+      refuse error "the Helm release $name is kept by Flux" \
+        'let Flux deploy the bundle, or take it from Flux first (flux/remove.sh); ./deploy.sh --skip-preflight writes beside it'
+      continue
+    fi
     FOREIGN+=("$name")
     refuse error "the Helm release $name is installed by ${bundle:+the bundle }${bundle:-somebody else}" \
       "remove it (helm uninstall ${name#*/} -n ${name%%/*}) or leave its component out; ./deploy.sh --skip-preflight takes it over"

@@ -180,7 +180,13 @@ deploy_release() { # ID COMPONENT NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART 
 }
 
 resume() { # ID STATUS
-  say "error: stopped at $1; to go on: ./deploy.sh${KUBE_CONTEXT:+ --context $KUBE_CONTEXT} --from $1"
+  local how=" --from $1"
+  if ((${#ONLY[@]})); then how=$(printf ' --only %s' ${ONLY[@]+"${ONLY[@]}"}); fi
+  [[ -z $PRUNE ]] || how=' --prune' # of a whole run only
+  [[ -z $FORCE ]] || how+=' --force'
+  [[ -n $PREFLIGHT ]] || how+=' --skip-preflight'
+  [[ -n $CHECKSUMS ]] || how+=' --skip-checksums'
+  say "error: stopped at $1; to go on: ./deploy.sh${KUBE_CONTEXT:+ --context $KUBE_CONTEXT}$how"
   exit "$2"
 }
 
@@ -273,7 +279,7 @@ main() {
     exit $((FAILED > 0))
   fi
   if [[ -n $PREFLIGHT ]]; then
-    "$BUNDLE_DIR/preflight.sh" ${KUBE_CONTEXT:+--context "$KUBE_CONTEXT"} || status=$?
+    BUNDLEC_DEPLOYS=yes "$BUNDLE_DIR/preflight.sh" ${KUBE_CONTEXT:+--context "$KUBE_CONTEXT"} || status=$?
     ((status == 0)) || exit "$status"
   fi
   if [[ -n $DRY_RUN ]]; then

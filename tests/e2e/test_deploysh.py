@@ -81,6 +81,20 @@ def test_selection(nvke: Cluster) -> None:
     nvke.deploy("--only", "nothing-of-that-name").expect(2, "no component or release")
 
 
+def test_hand_made(nvke: Cluster, helm: str) -> None:
+    """What people did by hand is put back: a revision of Helm's, and a field in an object that Helm owns"""
+    nvke.run("helm", "rollback", "nfd", "1", "-n", "node-feature-discovery").expect(0)
+    nvke.deploy("--only", "nfd").expect(0, "1 of 1 releases changed")
+    nvke.deploy("--only", "nfd").expect(0, "0 of 1 releases changed")
+    deployment = "/apis/apps/v1/namespaces/node-feature-discovery/deployments/nfd-master"
+    nvke.kubectl("-n", "node-feature-discovery", "scale", "deployment", "nfd-master", "--replicas=2")
+    run = nvke.deploy("--only", "nfd", "--force").expect(0, "1 of 1 releases changed")
+    assert ("taking them back" in run.output) == (helm == "helm4"), run.output
+    found = nvke.api.get(deployment)
+    assert found
+    assert found["spec"]["replicas"] == 1
+
+
 def test_elsewhere(nvke: Cluster, tmp_path: Path) -> None:
     """From another directory, with a context, and with a list of kubeconfigs."""
     other = tmp_path / "other"

@@ -58,7 +58,7 @@ def test_dead_operator(nvke: Cluster) -> None:
         "object  nicclusterpolicies",
         "nic-cluster-policy",
         "next    kubectl",
-        "--from sriov-ib-networks",
+        "stopped at sriov-ib-networks; to go on: ./deploy.sh --only cert-manager --only nfd",
     )
     assert "  status  " in run.output
     assert "3 a gate" in (nvke.path / "README.md").read_text()  # what the exit status means
@@ -84,7 +84,12 @@ def test_no_gpu_node(helm: str, tmp_path: Path) -> None:
             "gpu-operator",
             GATE_TIMEOUT_SCALE="0.01",
         )
-        run.expect(3, "0 nodes match", "is the pool scaled to zero?", "--from gpu-operator-pre")
+        run.expect(
+            3,
+            "0 nodes match",
+            "is the pool scaled to zero?",
+            "stopped at gpu-operator-pre; to go on: ./deploy.sh --only",
+        )
 
 
 @HELM4
@@ -94,7 +99,9 @@ def test_no_node_to_prepare(helm: str, tmp_path: Path) -> None:
         add_nodes(nvke.api, [node("system-0", {})])
         run = nvke.deploy("--skip-preflight", *ONLY, GATE_TIMEOUT_SCALE="0.03")
         run.expect(3, "rdma-modules/modules-complete: holds", "rdma-modules/rdma-nodes: NOT met within 36s")
-        run.expect(3, "feature.node.kubernetes.io/rdma.available=true", "next    kubectl", "--from network-operator")
+        run.expect(
+            3, "feature.node.kubernetes.io/rdma.available=true", "next    kubectl", "stopped at network-operator; "
+        )
         status = nvke.kubectl("get", "nodewright", "rdma-modules", "-o", "jsonpath={.status.status}")
         assert status == "complete"
         assert "network-operator" not in nvke.statuses()

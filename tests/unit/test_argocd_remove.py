@@ -182,7 +182,23 @@ def test_what_is_to_leave_the_bundle_goes_alone_and_in_order(cluster: Cluster) -
     (cluster.state / "demo-network-operator").touch()
     result = cluster.remove("--only", "network-operator")
     assert result.returncode == 3
-    assert "once that is settled: argocd/remove.sh --only network-operator\n" in result.stderr
+    assert "demo-root is asleep; once that is settled: argocd/remove.sh --only network-operator\n" in result.stderr
+    hub = cluster.remove("--only", "network-operator", "--context", "hub", "--workload-context", "gpu")
+    assert "argocd/remove.sh --only network-operator --context hub --workload-context gpu\n" in hub.stderr
+
+
+def test_what_cannot_work_is_said_before_anything_is_touched(cluster: Cluster) -> None:
+    for wrong in (["--context="], ["--workload-context", ""]):
+        assert cluster.remove(*wrong).returncode == 2
+    cluster.environment["GATE_TIMEOUT_SCALE"] = "soon"
+    assert cluster.remove().returncode == 2
+    assert cluster.log() == []
+
+
+def test_the_context_of_the_environment(cluster: Cluster) -> None:
+    cluster.environment |= {"KUBE_CONTEXT": "gpu", "HELM_KUBECONTEXT": "other"}
+    assert cluster.remove().returncode == 0
+    assert all(line.endswith("@gpu") for line in cluster.log())
 
 
 def test_only_a_component_of_the_bundle_can_be_named(cluster: Cluster) -> None:

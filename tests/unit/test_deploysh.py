@@ -208,13 +208,13 @@ def test_helm_command_of_each_kind_of_release(cluster: Cluster, bundle: Path):
     assert commands["cert-manager"] == [
         "cert-manager", "--repo", "https://charts.jetstack.io", "--version", "v1.20.2", "--namespace", "cert-manager",
         "--timeout", "900s", *common,
-        f"bundlec.dev/bundle=demo,bundlec.dev/content={content('cert-manager')},bundlec.dev/teardown=keep",
+        f"bundlec.dev/bundle=demo,bundlec.dev/content={content('cert-manager')},bundlec.dev/teardown=keep,bundlec.dev/revision=1",
         "--values", f"{values}/cert-manager/values.yaml", "--wait", "--wait-for-jobs",
     ]  # fmt: skip
     assert commands["kai-scheduler"] == [
         "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler", "--version", "v0.16.9",
         "--namespace", "kai-scheduler", "--timeout", "600s", *common,
-        f"bundlec.dev/bundle=demo,bundlec.dev/content={content('kai-scheduler')},bundlec.dev/teardown=remove",
+        f"bundlec.dev/bundle=demo,bundlec.dev/content={content('kai-scheduler')},bundlec.dev/teardown=remove,bundlec.dev/revision=1",
         "--values", f"{values}/kai-scheduler/values.yaml",
     ]  # fmt: skip
     assert commands["sriov-ib-networks"][:3] == [f"{values}/sriov-ib-networks", "--namespace", NETWORK]
@@ -367,6 +367,63 @@ def test_another_failure_is_not_tried_again(cluster: Cluster, bundle: Path):
     assert cluster.run(bundle / "deploy.sh").helm("upgrade") == ["cert-manager"]
 
 
+def test_a_field_that_others_changed_is_taken_back(cluster: Cluster, bundle: Path):
+    conflict = 'Error: conflict occurred while applying object x: conflicts with "kubectl": .spec.replicas'
+    settled(cluster, bundle)
+    helm(cluster, fail={"cert-manager": [["failed", conflict]]})
+    ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager", "--force")
+    assert ran.status == 0, ran.said
+    upgrades = [call for call in ran.calls if call[:2] == ["helm", "upgrade"]]
+    assert ["--force-conflicts" in call for call in upgrades] == [False, True]
+    helm(cluster, fail={"cert-manager": [["failed", conflict]] * 2})
+    assert cluster.run(bundle / "deploy.sh", "--only", "cert-manager", "--force").status == 1
+
+
+def test_a_revision_that_others_made_is_none_of_ours(cluster: Cluster, bundle: Path):
+    settled(cluster, bundle)
+    # Helm hands the labels of a revision on to the next one.
+    labels = {"bundle": "demo", "content": content("cert-manager"), "teardown": "keep", "revision": "1"}
+    cluster.record("cert-manager", "cert-manager", 2, "deployed", **labels)
+    ran = cluster.run(bundle / "deploy.sh")
+    assert ran.helm("upgrade") == ["cert-manager"]
+    assert cluster.run(bundle / "deploy.sh").helm("upgrade") == []
+
+
+def test_helm_and_kubectl_go_to_one_cluster(cluster: Cluster, bundle: Path):
+    for script in ("deploy.sh", "undeploy.sh"):
+        ran = cluster.run(bundle / script, "--dry-run", HELM_KUBECONTEXT="prod")
+        assert ran.status == 0, ran.said
+        asked = [call for call in ran.calls if call[0] == "kubectl"]
+        assert asked
+        assert all(call[1:3] == ["--context", "prod"] for call in asked)
+    ran = cluster.run(bundle / "deploy.sh", "--only", "cert-manager", "--skip-preflight", HELM_KUBECONTEXT="prod")
+    (call,) = [call for call in ran.calls if "upgrade" in call]
+    assert call[:3] == ["helm", "--kube-context", "prod"]
+    ran = cluster.run(bundle / "deploy.sh", HELM_KUBEAPISERVER="https://elsewhere")
+    assert (ran.status, ran.changes()) == (2, [])
+
+
+def test_what_cannot_work_is_said_before_anything_is_touched(cluster: Cluster, tmp_path: Path, bundle: Path):
+    ran = cluster.run(bundle / "deploy.sh", TMPDIR=str(tmp_path / "none"))
+    assert (ran.status, ran.changes()) == (1, [])
+    assert "set TMPDIR" in ran.said
+    ran = cluster.run(write_bundle(small_plan(), tmp_path / "a,b") / "deploy.sh")
+    assert (ran.status, ran.changes()) == (1, [])
+    assert "move the bundle" in ran.said
+
+
+def test_the_command_to_go_on_is_the_one_that_stopped(cluster: Cluster, bundle: Path):
+    fail = {"cert-manager": [["failed", "Error: no"]] * 3}
+    for options, wanted in (
+        (["--only", "cert-manager", "--force", "--skip-preflight"], " --only cert-manager --force --skip-preflight"),
+        (["--prune", "--skip-checksums"], " --prune --skip-checksums"),
+        (["--context", "prod"], " --context prod --from cert-manager"),
+    ):
+        helm(cluster, fail=fail)
+        ran = cluster.run(bundle / "deploy.sh", *options)
+        assert ran.said.splitlines()[-1] == f"error: stopped at cert-manager; to go on: ./deploy.sh{wanted}"
+
+
 def test_tries_end(cluster: Cluster, bundle: Path):
     helm(cluster, fail={"cert-manager": [["", MISSING]] * 9})
     ran = cluster.run(bundle / "deploy.sh")
@@ -414,7 +471,7 @@ def test_later_failure_is_simply_upgraded(cluster: Cluster, bundle: Path):
 
 def test_revisions_are_compared_as_numbers(cluster: Cluster, bundle: Path):
     cluster.record("cert-manager", "cert-manager", 9, "superseded", bundle="demo", content="00000000")
-    labels = {"bundle": "demo", "content": content("cert-manager"), "teardown": "keep"}
+    labels = {"bundle": "demo", "content": content("cert-manager"), "teardown": "keep", "revision": "10"}
     cluster.record("cert-manager", "cert-manager", 10, "deployed", **labels)
     assert cluster.run(bundle / "deploy.sh", "--only", "cert-manager").helm("upgrade") == []
 
@@ -820,6 +877,31 @@ def test_purge(cluster: Cluster, tmp_path: Path):
     assert "/nicclusterpolicies.mellanox.com" in left
 
 
+def test_a_purge_does_not_go_behind_the_back_of_those_who_keep_the_bundle(cluster: Cluster, bundle: Path):
+    kept = {"metadata": {"name": "demo-x", "namespace": "argocd", "labels": {"bundlec.dev/bundle": "demo"}}}
+    for kind in ("applications.argoproj.io", "helmreleases.helm.toolkit.fluxcd.io"):
+        cluster.put(CRDS, crd(kind, kind="X"))
+        cluster.put(kind, kept)
+        ran = remove(cluster, bundle, "--purge")
+        assert (ran.status, ran.changes()) == (1, [])
+        assert "argocd/remove.sh or flux/remove.sh first" in ran.said
+        cluster.drop(kind, "demo-x", "argocd")
+
+
+def test_releases_that_helm_recorded_elsewhere_are_not_taken_for_gone(cluster: Cluster, bundle: Path):
+    settled(cluster, bundle)
+    ran = remove(cluster, bundle, HELM_DRIVER="configmap")
+    assert (ran.status, ran.changes()) == (1, [])
+    assert "set HELM_DRIVER=secret" in ran.said
+
+
+def test_a_removal_of_parts_goes_on_with_them(cluster: Cluster, bundle: Path):
+    settled(cluster, bundle)
+    helm(cluster, stuck=["sriov-ib-networks"])
+    ran = remove(cluster, bundle, "--only", "sriov-ib-networks")
+    assert ran.said.splitlines()[-1].endswith("once that is settled: ./undeploy.sh --only sriov-ib-networks")
+
+
 def test_removal_dry_run(cluster: Cluster, bundle: Path):
     settled(cluster, bundle)
     ran = cluster.run(bundle / "undeploy.sh", "--dry-run", "--purge")
@@ -883,7 +965,7 @@ def test_interrupted_while_helm_works(cluster: Cluster, bundle: Path):
     program = cluster.bin / "helm"
     real = program.read_text()
     program.write_text(
-        "#!/bin/bash\ncase $1 in upgrade) trap 'exit 1' INT; touch \"$HOME/at-work\"; sleep 20 & wait; esac\n"
+        "#!/bin/bash\ncase $1 in upgrade) trap 'exit 1' INT; touch \"$HOME/at-work\"; sleep 20 >&- 2>&- & wait; esac\n"
         + real.partition("\n")[2]
     )
     scratch = cluster.folder / "tmp"

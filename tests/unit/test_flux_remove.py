@@ -34,6 +34,10 @@ case $verb in
       sriovnetworknodestates) cat "$STATE/states" 2>/dev/null; exit 0 ;;
       sriovibnetworks) exit 0 ;;
     esac
+    if [[ $* == *spec.suspend* ]]; then
+      if tail -n 1 "$STATE/$kind/$name" 2>/dev/null | grep -q '"suspend":true'; then echo true; fi
+      exit 0
+    fi
     [[ ! -e $STATE/broken ]] || { echo 'Unable to connect to the server' >&2; exit 1; }
     [[ ! -e $STATE/$kind/$name ]] || echo "$2/$name"
     ;;
@@ -196,7 +200,7 @@ def test_a_second_run_finds_nothing_to_do(cluster: Cluster) -> None:
     assert "stays in the cluster" not in again.stderr
     assert "would stay" not in cluster.remove("--dry-run").stderr
     # What an earlier removal left is Helm's from then on, and purging here would not reach it.
-    assert "helm uninstall cert-manager" in cluster.remove("--purge").stderr
+    assert "`helm uninstall cert-manager -n cert-manager`" in cluster.remove("--purge").stderr
     assert cluster.deleted() == []
 
 
@@ -215,6 +219,26 @@ def test_what_is_to_leave_the_bundle_goes_alone_and_in_order(cluster: Cluster) -
     assert """patch kustomization demo-root --type=merge --patch '{"spec":{"suspend":false}}'""" in result.stderr
 
 
+def test_what_somebody_suspended_is_woken_or_it_would_stay(cluster: Cluster) -> None:
+    for kind, name in (
+        ("kustomizations", "kai-scheduler"),
+        ("helmreleases", "gpu-operator"),
+        ("helmreleases", "cert-manager"),
+    ):
+        (cluster.state / kind / f"demo-{name}").write_text('{"spec":{"suspend":true}}\n')
+    assert cluster.remove().returncode == 0
+    woken = [line.split()[1:3] for line in cluster.log() if '{"spec":{"suspend":false}}' in line]
+    assert woken == [["kustomizations", "demo-kai-scheduler"], ["helmreleases", "demo-gpu-operator"]]
+
+
+def test_a_purge_after_a_removal_that_stopped_wakes_what_that_one_suspended(cluster: Cluster) -> None:
+    (cluster.state / "hung").write_text("demo-cert-manager\n")
+    assert cluster.remove().returncode == 1
+    (cluster.state / "hung").unlink()
+    assert cluster.remove("--purge").returncode == 0
+    assert 'patch helmreleases demo-cert-manager {"spec":{"suspend":false}} --namespace=flux-system' in cluster.log()
+
+
 def test_a_part_is_a_release_or_a_component_of_the_bundle(cluster: Cluster) -> None:
     result = cluster.remove("--only", "network-operator-post", "--dry-run")
     assert [line for line in result.stderr.splitlines() if "would" in line] == [
@@ -228,7 +252,35 @@ def test_a_part_is_a_release_or_a_component_of_the_bundle(cluster: Cluster) -> N
     (cluster.state / "states").write_text("nvidia-network-operator/node-1=InProgress\n")
     result = cluster.remove("--only", "network-operator", "--context", "gpu")
     assert result.returncode == 3
-    assert "once that is settled: flux/remove.sh --only network-operator --context gpu" in result.stderr
+    assert (
+        "demo-root is suspended; once that is settled: flux/remove.sh --only network-operator --context gpu"
+        in result.stderr
+    )
+    hub = cluster.remove("--only", "network-operator", "--context", "hub", "--workload-context", "gpu", "--purge")
+    assert "flux/remove.sh --only network-operator --context hub --workload-context gpu --purge" in hub.stderr
+
+
+def test_everything_goes_to_the_cluster_that_is_named(cluster: Cluster) -> None:
+    cluster.environment |= {"KUBE_CONTEXT": "gpu", "HELM_KUBECONTEXT": "other"}
+    assert cluster.remove("--only", "network-operator").returncode == 0
+    assert all("--context=gpu" in line for line in cluster.log() if line.startswith("patch"))
+    for option in ("--context", "--workload-context"):
+        result = cluster.remove(option, "")
+        assert (result.returncode, result.stderr.splitlines()[-1]) == (2, f"{option} wants a value")
+
+
+def test_what_cannot_work_is_said_before_anything_is_touched(cluster: Cluster) -> None:
+    cluster.environment["GATE_TIMEOUT_SCALE"] = "soon"
+    assert cluster.remove().returncode == 2
+    cluster.environment["GATE_TIMEOUT_SCALE"] = "0"
+    link = cluster.state / "remove.sh"
+    link.symlink_to(cluster.bundle / "flux/remove.sh")
+    alone = subprocess.run(
+        ["bash", str(link), "--yes"], capture_output=True, text=True, timeout=60, check=False, env=cluster.environment
+    )
+    assert alone.returncode == 2
+    assert "run this script where it lies in the bundle" in alone.stderr
+    assert cluster.log() == []
 
 
 def test_a_source_that_existed_before_stays(tmp_path: Path) -> None:

@@ -540,8 +540,17 @@ def test_context_is_passed_on(cluster: Cluster, tmp_path: Path):
     for options, env in ((("--context", "prod"), {}), ((), {"KUBE_CONTEXT": "prod"})):
         (call,) = gate(cluster, tmp_path, gate_check(IPPOOL_CRD, 0), options=options, **env).calls
         assert call[:3] == ["kubectl", "--context", "prod"]
-    (call,) = gate(cluster, tmp_path, gate_check(IPPOOL_CRD, 0), options=("--context", "")).calls
-    assert "--context" not in call
+    for env in ({}, {"KUBE_CONTEXT": "prod"}):  # helmfile's word, also that it means the current one
+        (call,) = gate(cluster, tmp_path, gate_check(IPPOOL_CRD, 0), options=("--context", ""), **env).calls
+        assert "--context" not in call
+
+
+@pytest.mark.parametrize("options", [(), ("--context", "")])
+def test_what_helm_takes_for_the_context_counts(cluster: Cluster, tmp_path: Path, options: tuple[str, ...]):
+    (call,) = gate(cluster, tmp_path, gate_check(IPPOOL_CRD, 0), options=options, HELM_KUBECONTEXT="prod").calls
+    assert call[:3] == ["kubectl", "--context", "prod"]
+    ran = gate(cluster, tmp_path, gate_check(IPPOOL_CRD, 0), options=options, HELM_KUBEAPISERVER="https://x")
+    assert (ran.status, ran.calls) == (2, [])
 
 
 def test_works_from_any_folder_and_through_a_strange_path(cluster: Cluster, tmp_path: Path):

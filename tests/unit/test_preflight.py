@@ -366,6 +366,18 @@ def test_owner_of_a_release_with_a_name_of_ours(
     assert (ran.status, [part in ran.said for part in said]) == (status, [bool(status)] * 3), ran.said
 
 
+def test_what_flux_keeps_is_not_taken_over(cluster: Cluster, tmp_path: Path):
+    cluster.put(CRDS, crd(FLUX, kind="HelmRelease"))
+    spec = {"storageNamespace": "gpu-operator", "releaseName": "gpu-operator"}
+    metadata = {"name": "x", "namespace": "flux-system", "labels": {"bundlec.dev/bundle": "demo"}}
+    cluster.put(FLUX, {"metadata": metadata, "spec": spec})
+    cluster.record("gpu-operator", "gpu-operator", 1, "deployed")
+    assert look(cluster, tmp_path).status == 0
+    ran = cluster.run(tmp_path / "bundle/preflight.sh", BUNDLEC_DEPLOYS="yes")
+    assert ran.status == 4
+    assert "the Helm release gpu-operator/gpu-operator is kept by Flux" in ran.said
+
+
 def test_owners_of_releases_that_may_not_be_read(cluster: Cluster, tmp_path: Path):
     cluster.change(denied=["secrets"])
     ran = look(cluster, tmp_path)

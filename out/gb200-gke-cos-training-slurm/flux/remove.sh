@@ -11,36 +11,37 @@ HELMRELEASES=helmreleases.helm.toolkit.fluxcd.io
 HELMCHARTS=helmcharts.source.toolkit.fluxcd.io
 
 # In order of removal. The root goes to sleep first: it would bring back what is removed.
-#   release RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN   its HelmRelease and Kustomization; KEEP: stays unless --purge
-#   gate KUSTOMIZATION SECONDS                               of the release above it
-#   rest KUSTOMIZATION SECONDS                               what the others need
+#   release RELEASE COMPONENT NAMESPACE OBJECT SECONDS KEEP TEARDOWN
+#                                 OBJECT: name of its HelmRelease and Kustomization; KEEP: stays unless --purge
+#   gate KUSTOMIZATION SECONDS    of the release above it
+#   rest KUSTOMIZATION SECONDS    what the others need
 removals() {
-  release slinky-slurm slinky-slurm gktsl-slinky-slurm 1920 no no || return
-  release slinky-slurm-pre slinky-slurm gktsl-slinky-slurm-pre 1920 no no || return
+  release slinky-slurm slinky-slurm slurm gktsl-slinky-slurm 1920 no no || return
+  release slinky-slurm-pre slinky-slurm slurm gktsl-slinky-slurm-pre 1920 no no || return
   gate gktsl-gate-slinky-slurm-pre 180 || return
-  release slinky-slurm-operator slinky-slurm-operator gktsl-slinky-slurm-operator 1320 no yes || return
+  release slinky-slurm-operator slinky-slurm-operator slinky gktsl-slinky-slurm-operator 1320 no yes || return
   gate gktsl-gate-slinky-slurm-operator 180 || return
-  release slinky-slurm-operator-crds slinky-slurm-operator-crds gktsl-slinky-slurm-operator-crds 720 yes no || return
-  release prometheus-adapter prometheus-adapter gktsl-prometheus-adapter 1920 no no || return
-  release nvsentinel nvsentinel gktsl-nvsentinel 1920 no no || return
+  release slinky-slurm-operator-crds slinky-slurm-operator-crds slinky gktsl-slinky-slurm-operator-crds 720 yes no || return
+  release prometheus-adapter prometheus-adapter monitoring gktsl-prometheus-adapter 1920 no no || return
+  release nvsentinel nvsentinel nvsentinel gktsl-nvsentinel 1920 no no || return
   gate gktsl-gate-nvsentinel 180 || return
-  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu gktsl-nvidia-dra-driver-gpu 5520 no yes || return
-  release kai-scheduler kai-scheduler gktsl-kai-scheduler 1920 no no || return
-  release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics gktsl-k8s-ephemeral-storage-metrics 1920 no no || return
+  release nvidia-dra-driver-gpu nvidia-dra-driver-gpu nvidia-dra-driver gktsl-nvidia-dra-driver-gpu 5520 no yes || return
+  release kai-scheduler kai-scheduler kai-scheduler gktsl-kai-scheduler 1920 no no || return
+  release k8s-ephemeral-storage-metrics k8s-ephemeral-storage-metrics monitoring gktsl-k8s-ephemeral-storage-metrics 1920 no no || return
   gate gktsl-gate-k8s-ephemeral-storage-metrics 180 || return
-  release gpu-operator gpu-operator gktsl-gpu-operator 1920 no no || return
-  release gpu-operator-pre gpu-operator gktsl-gpu-operator-pre 1920 no no || return
+  release gpu-operator gpu-operator gpu-operator gktsl-gpu-operator 1920 no no || return
+  release gpu-operator-pre gpu-operator gpu-operator gktsl-gpu-operator-pre 1920 no no || return
   gate gktsl-gate-gpu-operator-pre 180 || return
-  release kube-prometheus-stack kube-prometheus-stack gktsl-kube-prometheus-stack 1920 no no || return
+  release kube-prometheus-stack kube-prometheus-stack monitoring gktsl-kube-prometheus-stack 1920 no no || return
   gate gktsl-gate-kube-prometheus-stack 180 || return
-  release prometheus-operator-crds prometheus-operator-crds gktsl-prometheus-operator-crds 1920 yes no || return
-  release nodewright-customizations nodewright-customizations gktsl-nodewright-customizations 1920 no no || return
+  release prometheus-operator-crds prometheus-operator-crds monitoring gktsl-prometheus-operator-crds 1920 yes no || return
+  release nodewright-customizations nodewright-customizations nodewright gktsl-nodewright-customizations 1920 no no || return
   gate gktsl-gate-nodewright-customizations 180 || return
-  release nodewright-operator nodewright-operator gktsl-nodewright-operator 1320 yes yes || return
-  release nfd nfd gktsl-nfd 1920 yes no || return
-  release gke-gb200-rdma gke-gb200-rdma gktsl-gke-gb200-rdma 1920 no no || return
-  release gcp-driver-installer gcp-driver-installer gktsl-gcp-driver-installer 1920 no no || return
-  release cert-manager cert-manager gktsl-cert-manager 1920 yes no || return
+  release nodewright-operator nodewright-operator nodewright gktsl-nodewright-operator 1320 yes yes || return
+  release nfd nfd node-feature-discovery gktsl-nfd 1920 yes no || return
+  release gke-gb200-rdma gke-gb200-rdma kube-system gktsl-gke-gb200-rdma 1920 no no || return
+  release gcp-driver-installer gcp-driver-installer kube-system gktsl-gcp-driver-installer 1920 no no || return
+  release cert-manager cert-manager cert-manager gktsl-cert-manager 1920 yes no || return
   rest gktsl-namespaces 180 || return
   rest gktsl-root 180 || return
 }
@@ -88,13 +89,13 @@ May be run again at any time.
   --workload-context NAME   for the cluster that Flux deploys to, when it is another one
   --help                    this text
 
-Environment: KUBECONFIG, GATE_TIMEOUT_SCALE (a factor for how long a removal waits for its turn), GATE_POLL.
+Environment: KUBECONFIG, KUBE_CONTEXT (as --context), GATE_TIMEOUT_SCALE (a factor for how long a removal waits for its turn), GATE_POLL.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not come in time.
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' CHOSEN=''
+CONTEXT=${KUBE_CONTEXT:-} WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' CHOSEN=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -109,6 +110,12 @@ find_object() { FOUND=$(kube get "$1" "$2" --ignore-not-found --output=name); }
 suspend() { # KIND NAME
   find_object "$1" "$2" || return
   [[ -z $FOUND ]] || patch "$1" "$2" '{"spec":{"suspend":true}}'
+}
+
+wake() { # KIND NAME
+  local suspended
+  suspended=$(kube get "$1" "$2" --ignore-not-found --output='jsonpath={.spec.suspend}') || return
+  [[ $suspended != true ]] || patch "$1" "$2" '{"spec":{"suspend":false}}'
 }
 
 node() { # KUSTOMIZATION SECONDS
@@ -133,14 +140,17 @@ rest() { # KUSTOMIZATION SECONDS
   [[ -n $ONLY ]] || node "$@"
 }
 
-release() { # RELEASE COMPONENT OBJECT SECONDS KEEP TEARDOWN
-  local id=$1 name=$3 seconds=$4 keep=$5 teardown=$6
+release() { # RELEASE COMPONENT NAMESPACE OBJECT SECONDS KEEP TEARDOWN
+  local id=$1 namespace=$3 name=$4 seconds=$5 keep=$6 teardown=$7
   CHOSEN=''
   chosen "$id" "$2" || return 0
   CHOSEN=yes
   if [[ -z $DRY_RUN ]]; then
     if [[ $teardown == yes ]]; then turn_of "$id" "$name" || return; fi
-    if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" || return; fi
+    if [[ $keep == yes ]]; then keep_or_purge "$id" "$name" "$namespace" || return; fi
+    # What is suspended would be deleted without removing what it stands for.
+    wake "$KUSTOMIZATIONS" "$name" || return
+    if [[ $keep == no || -n $PURGE ]]; then wake "$HELMRELEASES" "$name" || return; fi
   elif [[ $keep == yes && -z $PURGE ]]; then
     find_object "$HELMRELEASES" "$name" || return
     [[ -z $FOUND ]] || say "$id would stay in the cluster, since it carries CRDs"
@@ -168,14 +178,14 @@ turn_of() { # RELEASE OBJECT: wait until the release may go
   }
 }
 
-keep_or_purge() { # RELEASE OBJECT: the Kustomization of such a release lets go of it, unless told otherwise
+keep_or_purge() { # RELEASE OBJECT NAMESPACE: the Kustomization of such a release lets go of it, unless told otherwise
   find_object "$HELMRELEASES" "$2" || return
   if [[ -z $FOUND ]]; then
-    [[ -z $PURGE ]] || say "$1 is not kept by Flux; if an earlier removal left it in the cluster: \`helm uninstall $1\`"
+    [[ -z $PURGE ]] || say "$1 is not kept by Flux; if an earlier removal left it in the cluster: \`helm uninstall $1 -n $3\`"
   elif [[ -z $PURGE ]]; then
     # A suspended HelmRelease is deleted without uninstalling anything.
     suspend "$HELMRELEASES" "$2" || return
-    say "$1 stays in the cluster, since it carries CRDs; --purge removes it now, \`helm uninstall\` later"
+    say "$1 stays in the cluster, since it carries CRDs; --purge removes it now, \`helm uninstall $1 -n $3\` later"
   fi
   find_object "$KUSTOMIZATIONS" "$2" || return
   [[ -z $FOUND ]] || patch "$KUSTOMIZATIONS" "$2" '{"spec":{"deletionPolicy":"WaitForTermination"}}'
@@ -193,6 +203,13 @@ chosen() { # NAME...: whether --only names one of these, or is not given
     [[ "$ONLY " != *" $name "* ]] || return 0
   done
   return 1
+}
+
+# check_place: before anything is touched, that what is needed on the way is there and will do.
+check_place() {
+  [[ -x $FOLDER/lib/gate ]] || { say "no lib/gate in $FOLDER: run this script where it lies in the bundle"; exit 2; }
+  "$FOLDER/lib/gate" --check || exit 2
+  unset HELM_KUBECONTEXT # Helm has no part in this
 }
 
 confirm() {
@@ -213,6 +230,7 @@ main() {
         set -- "$1=$2" "${@:3}"
         continue
         ;;
+      --context= | --workload-context=) say "${1%=} wants a value"; exit 2 ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
       --only=*) only "${1#*=}" ;;
@@ -224,12 +242,13 @@ main() {
     esac
     shift
   done
+  check_place
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
   [[ -n $DRY_RUN ]] || suspend "$KUSTOMIZATIONS" "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: flux/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped, $ROOT is suspended; once that is settled: flux/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${WORKLOAD_CONTEXT:+ --workload-context $WORKLOAD_CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
   if [[ -n $DRY_RUN ]]; then

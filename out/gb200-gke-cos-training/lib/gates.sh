@@ -8,6 +8,8 @@
 #
 # Status: 0 holds, 1 not in time, 2 cannot be looked at (access denied).
 # Environment: KUBE_CONTEXT, GATE_TIMEOUT_SCALE (a factor for every deadline), GATE_POLL (seconds between two looks).
+# Helm's own HELM_KUBECONTEXT counts where KUBE_CONTEXT is not set: kubectl and Helm never look at two clusters.
+: "${KUBE_CONTEXT:=${HELM_KUBECONTEXT:-}}"
 : "${GATE_POLL:=5}"
 : "${GATE_TIMEOUT_SCALE:=1}"
 : "${GATE_STABLE:=2}"     # passes in a row that are asked for: a status may be stale for a moment
@@ -23,6 +25,13 @@ GATE_START=0
 BUNDLE_DIR=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 say() { printf '%s\n' "$*" >&2; }
+
+# one_cluster: refuses what Helm obeys and kubectl does not.
+one_cluster() {
+  [[ -z ${HELM_KUBEAPISERVER:-} ]] && return
+  say 'HELM_KUBEAPISERVER is set: Helm would go to one cluster and kubectl to another; name a context instead'
+  return 2
+}
 
 kube() { kubectl ${KUBE_CONTEXT:+--context "$KUBE_CONTEXT"} "$@"; }
 
@@ -293,11 +302,12 @@ one_line() {
   printf '%s' "$text"
 }
 
-# release_rows NAME NAMESPACE: `REVISION STATUS CONTENT|TEARDOWN` of the stored revisions of a Helm release, oldest first; without
-# those that a later one replaced, since kubectl loads what it lists, charts included.
+# release_rows NAME NAMESPACE: `REVISION STATUS CONTENT|TEARDOWN|MADE` of the stored revisions of a Helm release, oldest first;
+# without those that a later one replaced, since kubectl loads what it lists, charts included. MADE is the revision that
+# these labels were written for: Helm hands labels on to revisions that others make.
 release_rows() {
   look get "$(helm_storage)" -n "$2" -l "owner=helm,name=$1,status!=superseded" -o \
-    'jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.labels.status} {.metadata.labels.bundlec\.dev/content}|{.metadata.labels.bundlec\.dev/teardown}{"\n"}{end}' \
+    'jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.labels.status} {.metadata.labels.bundlec\.dev/content}|{.metadata.labels.bundlec\.dev/teardown}|{.metadata.labels.bundlec\.dev/revision}{"\n"}{end}' \
     | LC_ALL=C sort -n
 }
 

@@ -33,6 +33,7 @@ run_helm() { helm ${KUBE_CONTEXT:+--kube-context "$KUBE_CONTEXT"} "$@"; }
 check_tools() {
   local version
   scaled 1 >/dev/null || exit 2
+  one_cluster || exit 2
   ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 402)) || die "bash 4.2 or newer is needed, this is $BASH_VERSION"
   command -v kubectl >/dev/null || die 'kubectl is not on PATH'
   command -v helm >/dev/null || die 'helm is not on PATH'
@@ -52,6 +53,8 @@ check_tools() {
     secret | secrets | configmap | configmaps) ;;
     *) die "HELM_DRIVER=$HELM_DRIVER keeps no labels; use secret or configmap" ;;
   esac
+  [[ $BUNDLE_DIR != *,* ]] || die "Helm takes the comma in $BUNDLE_DIR for the end of a path: move the bundle"
+  LOG=$(mktemp "${TMPDIR:-/tmp}/bundlec.XXXXXX") || die "${TMPDIR:-/tmp} takes no temporary file: set TMPDIR"
 }
 
 at_least() { # VERSION MINIMUM
@@ -129,23 +132,25 @@ check_files() {
       shasum -a 256 --check --quiet checksums.txt
     fi
   ) >&2 || die 'the files differ from checksums.txt: compile the bundle again, or pass --skip-checksums' 5
-  extra=$(cd -- "$BUNDLE_DIR" && find . -type f ! -name '.*' \( -path './components/*' -o -path './namespaces/*' -o -path './lib/*' \) \
+  extra=$(cd -- "$BUNDLE_DIR" && find . ! -type d ! -name '.*' \( -path './components/*' -o -path './namespaces/*' -o -path './lib/*' \) \
     | LC_ALL=C awk 'NR == FNR { listed[substr($0, 67)] = 1; next } { sub(/^\.\//, "") } !($0 in listed)' checksums.txt -)
   [[ -z $extra ]] || die "files that checksums.txt does not list: ${extra//$'\n'/ }" 5
 }
 
 # --- state -----------------------------------------------------------------------------------------------------------
 
-REVISION='' STATUS='' CONTENT='' TEARDOWN='' # of the newest revision; empty when there is none
+REVISION='' STATUS='' CONTENT='' TEARDOWN='' # of the newest revision; empty when there is none. CONTENT: none when others made it
 DEPLOYED=''                                  # the newest revision that is deployed
 
 read_state() { # ID NAMESPACE
-  local rows revision status content
+  local rows revision status content teardown made
   REVISION='' STATUS='' CONTENT='' TEARDOWN='' DEPLOYED=''
   rows=$(release_rows "$1" "$2") || die "$1: its state cannot be read: $(one_line "$rows")"
   while read -r revision status content; do
     [[ -n $revision ]] || continue
-    REVISION=$revision STATUS=$status CONTENT=${content%|*} TEARDOWN=${content#*|}
+    IFS='|' read -r content teardown made <<<"$content"
+    REVISION=$revision STATUS=$status CONTENT=$content TEARDOWN=$teardown
+    [[ $made == "$revision" ]] || CONTENT=''
     [[ $status != deployed ]] || DEPLOYED=$revision
   done <<<"$rows"
 }
@@ -184,34 +189,45 @@ trap 'exit 143' TERM
 
 # helm_install ID NAMESPACE CONTENT TIMEOUT WAIT TEARDOWN CHART [OPTION...]
 helm_install() {
-  local id=$1 namespace=$2 content=$3 timeout=$4 wait=$5 teardown=$6 chart=$7 attempt
+  local id=$1 namespace=$2 content=$3 timeout=$4 wait=$5 teardown=$6 chart=$7 attempt forced=''
   shift 7
   [[ $chart != ./* ]] || chart=$BUNDLE_DIR/${chart#./}
   local arguments=(upgrade --install "$id" "$chart" "$@" --namespace "$namespace" --timeout "${timeout}s" --history-max 10)
-  arguments+=(--labels "bundlec.dev/bundle=$BUNDLE,bundlec.dev/content=$content,bundlec.dev/teardown=$teardown")
-  [[ ! -f $BUNDLE_DIR/components/$id/values.yaml ]] || arguments+=(--values "$BUNDLE_DIR/components/$id/values.yaml")
+  local options=() labels="bundlec.dev/bundle=$BUNDLE,bundlec.dev/content=$content,bundlec.dev/teardown=$teardown"
+  [[ ! -f $BUNDLE_DIR/components/$id/values.yaml ]] || options+=(--values "$BUNDLE_DIR/components/$id/values.yaml")
   case $wait in
-    jobs) arguments+=("$HELM_WAIT" --wait-for-jobs) ;;
-    workloads) arguments+=("$HELM_WAIT") ;;
+    jobs) options+=("$HELM_WAIT" --wait-for-jobs) ;;
+    workloads) options+=("$HELM_WAIT") ;;
   esac
-  arguments+=(${HELM_EXTRA_ARGS[@]+"${HELM_EXTRA_ARGS[@]}"})
-  [[ -n $LOG ]] || LOG=$(mktemp "${TMPDIR:-/tmp}/bundlec.XXXXXX")
+  options+=(${HELM_EXTRA_ARGS[@]+"${HELM_EXTRA_ARGS[@]}"})
   for attempt in 1 2 3 4 5 6; do
+    read_state "$id" "$namespace"
+    if ((attempt > 1)); then
+      recover "$id" "$namespace"
+      read_state "$id" "$namespace"
+    fi
     watch_pods "$namespace" "$id" &
     WATCHER=$!
     disown "$WATCHER"
     local status=0
-    run_helm "${arguments[@]}" 2>&1 >/dev/null | tee -- "$LOG" >&2 || status=$?
+    # An interrupt is Helm's to deal with, and what it says then is still shown.
+    run_helm "${arguments[@]}" --labels "$labels,bundlec.dev/revision=$((REVISION + 1))" ${options[@]+"${options[@]}"} \
+      2>&1 >/dev/null | tee -i -- "$LOG" >&2 || status=$?
     kill "$WATCHER" 2>/dev/null || :
     WATCHER=''
     ((status)) || return 0
+    # Helm 3 puts back what others changed in its objects; Helm 4 has to be told, and only when that is so.
+    if [[ -z $forced ]] && grep -q 'conflict occurred while applying' "$LOG"; then
+      say "$id: others changed fields that the chart sets: taking them back"
+      forced=yes
+      options+=(--force-conflicts)
+      continue
+    fi
     # An API server may not know a kind, or a webhook not answer, for a moment after it was installed.
     grep -qE 'no matches for kind|ensure CRDs are installed first|could not find the requested resource|failed calling webhook' "$LOG" || break
     ((attempt < 6)) || break
     say "$id: trying again in ${GATE_POLL}s ($attempt of 5)"
     sleep "$GATE_POLL"
-    read_state "$id" "$namespace"
-    recover "$id" "$namespace"
   done
   say "$id: NOT installed"
   show_trouble "$namespace"
@@ -220,9 +236,13 @@ helm_install() {
 
 # Tells every half minute which pods keep Helm waiting; ends with the script.
 watch_pods() { # NAMESPACE ID
-  local pods
+  local pods nap=''
   trap - EXIT
-  while sleep 30 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+  trap '[[ -z $nap ]] || kill "$nap" 2>/dev/null; exit 0' TERM
+  while kill -0 $$ 2>/dev/null; do
+    sleep 30 >/dev/null 2>&1 &
+    nap=$!
+    wait "$nap" || return 0
     pods=$(waiting_pods "$1") || continue
     [[ -z $pods ]] || say "$2: still at it, not ready: ${pods//$'\n'/, }"
   done

@@ -68,13 +68,13 @@ again at any time; `kubectl apply -f argocd/root.yaml` brings the bundle back.
   --workload-context NAME   for the cluster that Argo CD deploys to, when it is another one
   --help                    this text
 
-Environment: KUBECONFIG, GATE_TIMEOUT_SCALE (a factor for how long a removal waits for its turn), GATE_POLL.
+Environment: KUBECONFIG, KUBE_CONTEXT (as --context), GATE_TIMEOUT_SCALE (a factor for how long a removal waits for its turn), GATE_POLL.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 what a removal waits for did not come in time.
 END
 }
 
-CONTEXT='' WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' KEPT=''
+CONTEXT=${KUBE_CONTEXT:-} WORKLOAD_CONTEXT='' ONLY='' DRY_RUN='' PURGE='' YES='' KEPT=''
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -163,6 +163,13 @@ chosen() { # NAME...: whether --only names one of these, or is not given
   return 1
 }
 
+# check_place: before anything is touched, that what is needed on the way is there and will do.
+check_place() {
+  [[ -x $FOLDER/lib/gate ]] || { say "no lib/gate in $FOLDER: run this script where it lies in the bundle"; exit 2; }
+  "$FOLDER/lib/gate" --check || exit 2
+  unset HELM_KUBECONTEXT # Helm has no part in this
+}
+
 confirm() {
   local answer=''
   [[ -z $YES && -z $DRY_RUN ]] || return 0
@@ -181,6 +188,7 @@ main() {
         set -- "$1=$2" "${@:3}"
         continue
         ;;
+      --context= | --workload-context=) say "${1%=} wants a value"; exit 2 ;;
       --context=*) CONTEXT=${1#*=} ;;
       --workload-context=*) WORKLOAD_CONTEXT=${1#*=} ;;
       --only=*) only "${1#*=}" ;;
@@ -192,12 +200,13 @@ main() {
     esac
     shift
   done
+  check_place
   say "bundle $BUNDLE, context ${CONTEXT:-$(kubectl config current-context 2>/dev/null || echo of the cluster)}"
   confirm
   [[ -n $DRY_RUN ]] || suspend "$ROOT" || exit 1
   removals || status=$?
   if ((status)); then
-    say "error: stopped; once that is settled: argocd/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${PURGE:+ --purge}"
+    say "error: stopped, $ROOT is asleep; once that is settled: argocd/remove.sh${ONLY// / --only }${CONTEXT:+ --context $CONTEXT}${WORKLOAD_CONTEXT:+ --workload-context $WORKLOAD_CONTEXT}${PURGE:+ --purge}"
     exit "$status"
   fi
   if [[ -n $DRY_RUN ]]; then

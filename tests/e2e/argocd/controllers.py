@@ -81,7 +81,9 @@ class ArgoCD:
             "application-controller",
             [
                 str(found["argocd"]), "application-controller", f"--repo-server=127.0.0.1:{grpc}",
-                "--repo-server-plaintext", f"--metrics-port={metrics}", f"--namespace={NAMESPACE}", *common,
+                "--repo-server-plaintext", f"--metrics-port={metrics}", f"--namespace={NAMESPACE}",
+                # Each self-heal of an Application waits longer than the one before, five minutes in the end.
+                "--self-heal-backoff-cap-seconds=15", *common,
             ],
         )  # fmt: skip
         self._wait("application-controller", metrics)
