@@ -389,6 +389,12 @@ def test_a_revision_that_others_made_is_none_of_ours(cluster: Cluster, bundle: P
     assert cluster.run(bundle / "deploy.sh").helm("upgrade") == []
 
 
+def test_a_revision_that_helmfile_made_is_ours(cluster: Cluster, bundle: Path):
+    labels = {"bundle": "demo", "content": content("cert-manager"), "teardown": "keep"}
+    cluster.record("cert-manager", "cert-manager", 4, "deployed", **labels)
+    assert cluster.run(bundle / "deploy.sh", "--only", "cert-manager").helm("upgrade") == []
+
+
 def test_helm_and_kubectl_go_to_one_cluster(cluster: Cluster, bundle: Path):
     for script in ("deploy.sh", "undeploy.sh"):
         ran = cluster.run(bundle / script, "--dry-run", HELM_KUBECONTEXT="prod")

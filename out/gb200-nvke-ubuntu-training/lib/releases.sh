@@ -150,7 +150,7 @@ read_state() { # ID NAMESPACE
     [[ -n $revision ]] || continue
     IFS='|' read -r content teardown made <<<"$content"
     REVISION=$revision STATUS=$status CONTENT=$content TEARDOWN=$teardown
-    [[ $made == "$revision" ]] || CONTENT=''
+    [[ -z $made || $made == "$revision" ]] || CONTENT='' # helmfile writes the others of our labels only
     [[ $status != deployed ]] || DEPLOYED=$revision
   done <<<"$rows"
 }
