@@ -163,7 +163,7 @@ def test_left_in_order(nvke: Flux) -> None:
     assert _witness(nvke, since_mark=True).removal_violations() == []
     assert not {*names} & set(made.statuses())
     gone = {"nvsentinel": "not wanted here", **dict.fromkeys(names, "not wanted here")}
-    head = _commit(nvke, Flags(), "Without metrics", disable=tuple(gone.items()))
+    head = _commit(nvke, Flags(set=SMALLER), "Without metrics", disable=tuple(gone.items()))
     wake = run.output.splitlines()[-1].partition(" patch ")[2]
     made.kubectl("--namespace", "flux-system", "patch", *shlex.split(wake))
     wait_for(lambda: is_ready(nvke.kustomization("root") or {}, head), 120, lambda: nvke.pending(head))
